@@ -1,0 +1,1 @@
+"""What people open: the command line."""

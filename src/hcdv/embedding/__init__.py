@@ -1,0 +1,1 @@
+"""Stage I: from rows of any kind to vectors, x → z."""

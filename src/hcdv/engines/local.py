@@ -1,0 +1,55 @@
+"""Run fixed blocks of work on this machine: any number of workers, the same bits.
+
+A kernel is cut into tasks that do not depend on the number of workers, BLAS is held to
+one thread inside each, and results come back in task order, so that a reduction over
+them adds in the same order whoever computed them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from threadpoolctl import threadpool_limits
+
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
+
+
+def n_workers(n_jobs: int | None) -> int:
+    """Resolve n_jobs as joblib does: None is one worker, -1 is every available core."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None:
+        return 1
+    return max(1, cores + 1 + n_jobs) if n_jobs < 0 else n_jobs
+
+
+def one_thread_each() -> threadpool_limits:
+    """Hold BLAS to one thread within a with block: small solves collapse under more."""
+    return threadpool_limits(limits=1)
+
+
+def ordered_map(
+    work: Callable[[Task], Answer], tasks: Iterable[Task], n_jobs: int | None = None
+) -> Iterator[Answer]:
+    """Yield work(task) in task order, computing at most two tasks ahead per worker."""
+    workers = n_workers(n_jobs)
+    with one_thread_each():
+        if workers == 1:
+            yield from map(work, tasks)
+            return
+        pending: deque[Future[Answer]] = deque()
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                for task in tasks:
+                    pending.append(pool.submit(work, task))
+                    if len(pending) >= 2 * workers:
+                        yield pending.popleft().result()
+                while pending:
+                    yield pending.popleft().result()
+            finally:
+                for future in pending:
+                    future.cancel()

@@ -1,0 +1,250 @@
+"""HCDV, the estimator: fit, then values, coalitions, selections, suspects and explanations.
+
+It wires the three stages and holds no arithmetic.
+"""
+
+from __future__ import annotations
+
+import logging
+import time as clock
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from hcdv.engines.local import one_thread_each
+from hcdv.intake import EncoderSettings, Intake, build_case, read_table
+from hcdv.result import Run, run_of
+from hcdv.settings import checked_plan, grown_tree
+from hcdv.uses import explanation, forgetting, selection, suspects
+from hcdv.valuation.methods import value
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+log = logging.getLogger("hcdv")
+
+
+class HCDV(BaseEstimator):
+    """Value every training row, and every coalition of rows from the whole set down to leaves.
+
+    Parameters
+    ----------
+    method : {"nested", "winter", "paper"}
+        How coalition budgets reach the points: nested orders to the game level and flat
+        marginals below (default), nested orders all the way, or the paper's Algorithm 1.
+    encoder
+        "auto", "pca", "identity", "linear", "mlp", "conv", a transformer, a torch module, a
+        function, or the embeddings themselves.
+    utility
+        "auto" (= "kernel"), "linear", "fourier", "knn", "soft-knn", "threshold-knn", settings
+        from `hcdv.valuation.utility`, a scikit-learn estimator, or a function of row indices.
+    metric : {"auto", "loss", "accuracy", "balanced_accuracy", "auc", "r2"}
+        What a model is judged by. "auto": the share of squared loss explained.
+    dispersion_weight, consistency_weight : float
+        λ and κ of v(S) = M(S) + λ·Δ̄(S) + κ·A(S). κ = None: 4, and 0 for method="paper".
+    smoothness_weight : float
+        α of the neural encoders' objective.
+    branching : int, or sequence of int and of "groups", "classes"; or "flat"
+        Children of a node, level by level, the last repeated; names put given partitions first.
+    leaf_size : int
+        M: a coalition of at most so many rows is not split.
+    n_contexts, n_permutations : int or None
+        Contexts behind the points' values, and orders behind the coalitions'. None: by size.
+    precision : float or None
+        Sample until the mean standard error of the values is at most this.
+    time_budget : float or None
+        Seconds of Stage III to spend on sampling, at least one round.
+    semivalue : {"shapley", "banzhaf", "loo"} or ("beta", α, β)
+        The weighting of coalition sizes behind the points' values.
+    groups, time : column name, array or None
+        Without a validation set: rows of one group are never split across folds; models are
+        judged on later rows than they were taught with.
+    device : {"auto", "cpu", "cuda"}
+        Where neural encoders run.
+    engine : {"local"}
+        Where the kernels run.
+    n_jobs : int or None
+        Threads; the values do not depend on it.
+    random_state : int, RandomState or None
+        Seed of every draw.
+    verbose : bool
+        Show progress on standard error.
+    """
+
+    def __init__(
+        self,
+        method: str = "nested",
+        encoder: Any = "auto",
+        utility: Any = "auto",
+        metric: str = "auto",
+        dispersion_weight: float = 0.1,
+        consistency_weight: float | None = None,
+        smoothness_weight: float = 0.01,
+        branching: Any = 8,
+        leaf_size: int = 64,
+        n_contexts: int | None = None,
+        n_permutations: int | None = None,
+        precision: float | None = None,
+        time_budget: float | None = None,
+        semivalue: Any = "shapley",
+        groups: Any = None,
+        time: Any = None,
+        device: str = "auto",
+        engine: str = "local",
+        n_jobs: int | None = -1,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.method = method
+        self.encoder = encoder
+        self.utility = utility
+        self.metric = metric
+        self.dispersion_weight = dispersion_weight
+        self.consistency_weight = consistency_weight
+        self.smoothness_weight = smoothness_weight
+        self.branching = branching
+        self.leaf_size = leaf_size
+        self.n_contexts = n_contexts
+        self.n_permutations = n_permutations
+        self.precision = precision
+        self.time_budget = time_budget
+        self.semivalue = semivalue
+        self.groups = groups
+        self.time = time
+        self.device = device
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        *,
+        ids: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Value the rows of X, judged on (X_val, y_val) or, without, by cross-fitting."""
+        started = clock.perf_counter()
+        plan_for = checked_plan(self)
+        table = read_table(
+            X, y, metric=self.metric, ids=ids, sample_weight=sample_weight,
+            groups=self.groups if groups is None else groups, time=self.time,
+        )  # fmt: skip
+        plan = plan_for(table)
+        settings = EncoderSettings(
+            self.encoder, self.dispersion_weight, self.smoothness_weight, self.device
+        )
+        with one_thread_each():
+            intake = build_case(table, settings, X_val, y_val, plan.seed, self.n_jobs)
+            embedded = clock.perf_counter()
+            tree = grown_tree(self, table, intake.case, plan.seed)
+            grown = clock.perf_counter()
+            valuation = value(intake.case, tree, plan, self._progress())
+        done = clock.perf_counter()
+        seconds = {
+            "embed": embedded - started, "tree": grown - embedded, "value": done - grown,
+        }  # fmt: skip
+        self._set(run_of(table, intake, tree, plan, valuation, seconds))
+        self._remember_columns(table, intake)
+        return self
+
+    def select(self, fraction: float, how: str = "top") -> NDArray[np.intp]:
+        """Row indices of the best share of the rows: exactly round(fraction · n) of them."""
+        check_is_fitted(self, "values_")
+        return selection.select(self.run_, fraction, how)
+
+    def suspects(self, k: int | None = None) -> pd.DataFrame:
+        """Rows by how much their label is doubted, the most suspicious first."""
+        check_is_fitted(self, "values_")
+        return suspects.suspects(self.run_, k)
+
+    def explain(self, i: int) -> explanation.Explanation:
+        """Why row i has its value: its coalitions, parts, label and neighbours."""
+        check_is_fitted(self, "values_")
+        return explanation.explain(self.run_, i)
+
+    def forget(self, rows: Any) -> Self:
+        """Withdraw rows: the values of the others, as if these had never been there.
+
+        Tree, encoder and probe stay; statistics are subtracted, and nothing is retrained.
+        Rows are positions in the current data; `ids_` keeps the identity of those that stay.
+        """
+        check_is_fitted(self, "values_")
+        with one_thread_each():
+            self._set(forgetting.forget(self.run_, rows))
+        return self
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a training row: id, value, stderr, parts, leaf, label."""
+        check_is_fitted(self, "values_")
+        return self.run_.frame()
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the run to a new folder, all or nothing. No pickle."""
+        from hcdv.store import save
+
+        check_is_fitted(self, "values_")
+        return save(self, Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> HCDV:
+        """Read a run folder; nothing in it is executed."""
+        from hcdv.store import load
+
+        return load(Path(folder))
+
+    def _set(self, run: Run) -> None:
+        self.run_ = run
+        self.values_ = run.values
+        self.stderr_ = run.stderr
+        self.parts_ = run.parts
+        self.surplus_ = run.surplus
+        self.tree_ = run.tree
+        self.embedding_ = run.embedding
+        self.ids_ = run.ids
+        self.notes_ = run.notes
+        self.checks_ = run.checks
+
+    @property
+    def coalitions_(self) -> pd.DataFrame:
+        """Every node of the tree: id, parent, level, size, value, stderr, parts, label mix."""
+        check_is_fitted(self, "values_")
+        return self.run_.coalitions()
+
+    def _remember_columns(self, table: Any, intake: Intake) -> None:
+        rows = table.rows
+        self.n_features_in_ = int(np.prod(rows.table.shape[1:]))
+        if rows.frame is not None:
+            self.feature_names_in_ = np.asarray(rows.frame.columns, dtype=object)
+        self.encoder_ = intake.encoder
+        self.table_encoder_ = intake.table_encoder
+        if table.target.classes is not None:
+            self.classes_ = table.target.classes
+        for note in self.notes_:
+            log.info(note)
+
+    def _progress(self) -> Any:
+        if not self.verbose:
+            return None
+        from hcdv.progress import bar
+
+        return bar("coalitions")
+
+    def __sklearn_tags__(self) -> Any:
+        """A target is required; sparse rows are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        return tags
+
+

@@ -1,0 +1,291 @@
+"""From what a user passes to what Stage III sees: checks, keys, folds, vectors, one case.
+
+Rows are put in the order of their ids once, so that the result depends on the ids and not
+on the order in which the rows came.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcdv.embedding.encoders import Encoder, make_encoder
+from hcdv.embedding.folds import fold_encoders
+from hcdv.embedding.rows import Rows, read_rows
+from hcdv.embedding.tables import TableEncoder
+from hcdv.errors import DataError
+from hcdv.judging import Folds, group_folds, random_folds, time_folds
+from hcdv.targets import Target, as_labels, read_target, resolve_metric
+from hcdv.valuation.contexts import mix
+from hcdv.valuation.points import Case, Judge, Originals, Points
+
+_SINGLE = 2**22  # entries of an embedding past which it is kept in float32
+
+
+@dataclass(frozen=True)
+class EncoderSettings:
+    """How rows become vectors."""
+
+    encoder: Any = "auto"
+    dispersion_weight: float = 0.1
+    smoothness_weight: float = 0.01
+    device: str = "auto"
+
+
+@dataclass(frozen=True)
+class Table:
+    """The training rows in canonical order, read and checked."""
+
+    rows: Rows
+    target: Target
+    metric: str
+    ids: NDArray[Any]  # (n,)  in the canonical order
+    key: NDArray[np.uint64]
+    position: NDArray[np.intp]  # (n,)  place of each row in the user's order
+    weight: NDArray[np.float64] | None
+    groups: NDArray[Any] | None
+    time: NDArray[Any] | None
+
+
+@dataclass(frozen=True)
+class Intake:
+    """A case ready to be valued, and what is needed to read further rows the same way."""
+
+    case: Case
+    table_encoder: TableEncoder
+    encoder: Encoder
+    notes: list[str] = field(default_factory=list)
+
+
+def read_table(
+    X: Any, y: Any, *, metric: str = "auto", ids: Any = None, sample_weight: Any = None,
+    groups: Any = None, time: Any = None,
+) -> Table:  # fmt: skip
+    """Check the training rows and put them in the order of their ids."""
+    rows = read_rows(X)
+    n = len(rows)
+    if n < 2:
+        raise DataError(
+            f"X must hold at least 2 rows, got n_samples = {n}: one row has no others to be "
+            "compared with. Check the filter that produced it."
+        )
+    y = rows.target if y is None else y
+    target = read_target(y, n, metric)
+    groups = _column(groups, rows, n, "groups")
+    time = _column(time, rows, n, "time")
+    weight = _weights(sample_weight, n)
+    ids = np.arange(n) if ids is None else _ids(ids, n)
+    position = np.argsort(ids, kind="stable")
+    if np.array_equal(position, np.arange(n)):
+        return Table(
+            rows, target, resolve_metric(metric, target), ids, row_keys(ids), position, weight,
+            groups, time,
+        )  # fmt: skip
+    target = Target(target.labels[position], target.classes, target.centre, target.scale)
+    return Table(
+        take(rows, position), target, resolve_metric(metric, target), ids[position],
+        row_keys(ids[position]), position, *(
+            None if part is None else part[position] for part in (weight, groups, time)
+        ),
+    )  # fmt: skip
+
+
+def take(rows: Rows, index: NDArray[np.generic]) -> Rows:
+    """Some of the rows, by index or mask."""
+    if rows.frame is not None:
+        return Rows(frame=rows.frame.iloc[np.flatnonzero(index) if index.dtype == bool else index])
+    if rows.sparse is not None:
+        return Rows(sparse=rows.sparse[index])
+    assert rows.array is not None
+    return Rows(array=rows.array[index])
+
+
+def row_keys(ids: NDArray[Any]) -> NDArray[np.uint64]:
+    """64-bit keys of row ids: context membership is a hash of these."""
+    if ids.dtype.kind in "iu":
+        return mix(ids.astype(np.int64).view(np.uint64))
+    import pandas as pd
+
+    return np.asarray(pd.util.hash_array(ids.astype(object)), dtype=np.uint64)
+
+
+def build_case(
+    table: Table, settings: EncoderSettings, X_val: Any, y_val: Any, seed: int, n_jobs: int | None
+) -> Intake:
+    """Embed the rows, and set up who judges whom."""
+    target, n = table.target, len(table.rows)
+    judged = _validation(X_val, y_val, target)
+    if judged is not None and not target.n_classes:
+        numbers = judged[1].astype(np.float64)
+        target = Target(target.labels, None, float(numbers.mean()), target.scale)
+    table_encoder = TableEncoder().fit(table.rows)
+    X = table_encoder.transform(table.rows)
+    encoder = make_encoder(
+        settings.encoder, table.rows, dispersion_weight=settings.dispersion_weight,
+        smoothness_weight=settings.smoothness_weight, device=settings.device, n_jobs=n_jobs,
+    )  # fmt: skip
+    folds = _folds(table, target, seed, need=judged is None or encoder.supervised)
+    rng = np.random.default_rng([seed, 0])
+    code = target.coded(target.labels)
+    encoder = encoder.fit(X, target.labels if encoder.supervised else None, rng)
+    views = [unit(encoder.transform(X))]
+    encoders = [encoder]
+    judging_view = np.zeros(folds.eligible.shape[1], dtype=np.intp)
+    if encoder.supervised:
+        by_fold = fold_encoders(encoder, X, target.labels, folds.fold, rng)
+        encoders += by_fold
+        views += [unit(one.transform(X)) for one in by_fold]
+        judging_view = np.arange(1, len(views))
+    points = [
+        Points(Z, code, target.n_classes, table.key, folds.fold, table.weight) for Z in views
+    ]
+    originals_judged: list[tuple[Any, NDArray[Any]]] = []
+    judges: list[Judge] = []
+    if judged is not None:
+        X_judge = table_encoder.transform(judged[0])
+        own = Points(
+            unit(encoder.transform(X_judge)), target.coded(judged[1]), target.n_classes,
+            np.zeros(len(judged[1]), np.uint64), np.zeros(len(judged[1]), np.intp),
+        )  # fmt: skip
+        judges.append(Judge(own, 0, np.ones(folds.eligible.shape[1], dtype=bool)))
+        originals_judged.append((judged[0].table, judged[1]))
+    else:
+        for k, fold in enumerate(folds.judging):
+            view = int(judging_view[fold])
+            own_rows = np.flatnonzero(folds.fold == fold)
+            judges.append(Judge(points[view].take(own_rows), view, folds.eligible[k]))
+            originals_judged.append((take(table.rows, own_rows).table, target.labels[own_rows]))
+    originals = Originals(table.rows.table, target.labels, originals_judged, table.position)
+    notes = [*table_encoder.notes, *_notes(target, judged, n)]
+    reason = getattr(encoder, "reason", "")
+    if reason:
+        notes.append(f"encoder: {reason}")
+    return Intake(Case(points, judges, judging_view, originals), table_encoder, encoder, notes)
+
+
+def unit(Z: Any) -> NDArray[np.floating]:
+    """Rows scaled to unit length; a zero row stays zero."""
+    Z = np.asarray(Z)
+    Z = Z.astype(np.float64 if Z.size <= _SINGLE else np.float32)
+    norm = np.sqrt(np.einsum("nd,nd->n", Z, Z))
+    Z /= np.where(norm > 0, norm, 1.0)[:, None]
+    return Z
+
+
+def _validation(X_val: Any, y_val: Any, target: Target) -> tuple[Rows, NDArray[Any]] | None:
+    if X_val is None and y_val is None:
+        return None
+    if X_val is None:
+        raise DataError("X_val must be given with y_val, got None. Pass both, or neither.")
+    rows = read_rows(X_val)
+    labels = as_labels(rows.target if y_val is None else y_val, len(rows), "y_val")
+    if target.classes is not None:
+        labels = labels.astype(target.labels.dtype) if labels.dtype.kind == "O" else labels
+        if len(np.unique(labels)) < 2:
+            raise DataError(
+                f"y_val must have at least 2 classes, got one: {labels[0]!r}. A validation set "
+                "of one class cannot tell models apart."
+            )
+    elif float(np.std(labels.astype(np.float64))) == 0:
+        raise DataError(f"y_val must vary, got {labels[0]} in all {len(labels)} rows.")
+    return rows, labels
+
+
+def _folds(table: Table, target: Target, seed: int, *, need: bool) -> Folds:
+    if not need:
+        n = len(table.rows)
+        return Folds(np.zeros(n, np.intp), np.zeros(0, np.intp), np.ones((0, 1), dtype=bool))
+    if table.time is not None:
+        return time_folds(table.time)
+    if table.groups is not None:
+        return group_folds(table.groups, seed)
+    return random_folds(
+        table.key, target.coded(target.labels) if target.n_classes else None, seed
+    )
+
+
+def _column(given: Any, rows: Rows, n: int, name: str) -> NDArray[Any] | None:
+    """A column by its name in the frame, or an array of one entry a row."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        if rows.frame is None or given not in rows.frame.columns:
+            known = "X has no named columns" if rows.frame is None else (
+                f"X has {', '.join(map(repr, list(rows.frame.columns)[:8]))}"
+            )
+            raise DataError(f"{name} must name a column of X, got {given!r}; {known}.")
+        given = rows.frame[given]
+    column = np.asarray(given)
+    if column.shape != (n,):
+        raise DataError(
+            f"{name} must have one entry for each of {n} rows, got shape {column.shape}."
+        )
+    if column.dtype.kind == "O":
+        import pandas as pd
+
+        if pd.isna(column).any():
+            raise DataError(f"{name} must have no missing entries, got {int(pd.isna(column).sum())}.")
+        column = column.astype(str)
+    return column
+
+
+def _weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.ndim != 1:
+        raise DataError(
+            f"sample_weight must be one-dimensional: Sample weights must be 1D array or "
+            f"scalar, got shape {weight.shape}."
+        )
+    if len(weight) != n:
+        raise DataError(
+            f"sample_weight must have one entry for each of {n} rows: sample_weight.shape == "
+            f"{weight.shape}, expected {(n,)}!"
+        )
+    if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.sum() > 0):
+        raise DataError(
+            "sample_weight must be finite, none negative and not all zero, got values from "
+            f"{np.nanmin(weight)} to {np.nanmax(weight)}."
+        )
+    return weight
+
+
+def _ids(ids: Any, n: int) -> NDArray[Any]:
+    found = np.asarray(ids)
+    if found.shape != (n,):
+        raise DataError(f"ids must have one entry for each of {n} rows, got shape {found.shape}.")
+    if found.dtype.kind not in "iu":
+        found = found.astype(str)
+    names, count = np.unique(found, return_counts=True)
+    if len(names) < n:
+        raise DataError(
+            f"ids must be unique, got {names[np.argmax(count)]!r} {count.max()} times. "
+            "Drop the repeated rows, or leave ids out to use row numbers."
+        )
+    return found
+
+
+def _notes(target: Target, judged: Any, n: int) -> list[str]:
+    notes: list[str] = []
+    if target.classes is not None:
+        code = target.coded(target.labels)
+        count = np.bincount(code, minlength=target.n_classes)
+        if count.min() < 5:
+            rare = target.classes[int(np.argmin(count))]
+            notes.append(f"class {rare!r} has only {count.min()} of {n} rows: its values are rough")
+        if judged is not None:
+            seen = np.bincount(target.coded(judged[1]), minlength=target.n_classes) > 0
+            if not seen.all():
+                lost = ", ".join(map(repr, target.classes[~seen][:5].tolist()))
+                notes.append(f"validation has no row of class {lost}: its rows are judged by others")
+    if judged is None:
+        notes.append(
+            "no validation set: folds of the training rows judge models taught with the others"
+        )
+    return notes

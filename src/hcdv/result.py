@@ -1,0 +1,174 @@
+"""What a run found, in the user's row order: the facts that every view of it is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcdv.hierarchy.tree import Tree
+from hcdv.intake import Intake, Table
+from hcdv.targets import Target
+from hcdv.valuation.nested import PARTS, Valuation
+from hcdv.valuation.plan import Plan
+from hcdv.valuation.points import Case
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished valuation. Arrays over rows are in the user's order unless named otherwise."""
+
+    case: Case  # canonical order: rows by id
+    canonical_tree: Tree
+    plan: Plan
+    valuation: Valuation  # canonical order
+    target: Target  # canonical order
+    canonical_ids: NDArray[Any]
+    seconds: dict[str, float]
+    notes: list[str]
+
+    @property
+    def position(self) -> NDArray[np.intp]:
+        """Place in the user's order of each canonical row."""
+        return self.case.originals.position
+
+    def users(self, canonical: NDArray[Any]) -> NDArray[Any]:
+        """An array over canonical rows (…, n) in the user's order."""
+        out = np.empty_like(canonical)
+        out[..., self.position] = canonical
+        return out
+
+    @property
+    def n_rows(self) -> int:
+        """n."""
+        return len(self.position)
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """φ, (n,)."""
+        return self.users(self.valuation.values)
+
+    @property
+    def stderr(self) -> NDArray[np.float64]:
+        """Standard errors of the values, (n,)."""
+        return self.users(self.valuation.stderr)
+
+    @property
+    def parts(self) -> dict[str, NDArray[np.float64]]:
+        """The values by part of the payoff."""
+        return {name: self.users(self.valuation.parts[name]) for name in PARTS}
+
+    @property
+    def surplus(self) -> float:
+        """v(D) − v(∅)."""
+        return float(sum(self.valuation.surplus.values()))
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Labels as given."""
+        return self.users(self.target.labels)
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Row ids."""
+        return self.users(self.canonical_ids)
+
+    @property
+    def embedding(self) -> NDArray[np.floating]:
+        """Unit vectors, (n, d)."""
+        Z = self.case.points.Z
+        out = np.empty_like(Z)
+        out[self.position] = Z
+        return out
+
+    @property
+    def tree(self) -> Tree:
+        """The tree over the user's rows."""
+        tree = self.canonical_tree
+        return Tree(self.position[tree.order], tree.parent, tree.start, tree.stop, tree.name)
+
+    @property
+    def checks(self) -> dict[str, Any]:
+        """Sums that must hold and correlations that should, as measured in this run."""
+        values, tree = self.valuation.values, self.canonical_tree
+        total = float(values.sum())
+        size = float(np.abs(values).sum()) or 1.0
+        nodes = tree.node_sums(values)
+        below = np.zeros(tree.n_nodes)
+        np.add.at(below, tree.parent[1:], nodes[1:])
+        inner = ~tree.is_leaf
+        gap = float(np.abs(nodes - below)[inner].max()) if inner.any() else 0.0
+        return {
+            "sum_of_values": total,
+            "surplus": self.surplus,
+            "sum_error": abs(total - self.surplus) / size,
+            "tree_error": gap / size,
+            **self.valuation.notes,
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """One row a training row."""
+        import pandas as pd
+
+        tree = self.tree
+        return pd.DataFrame(
+            {
+                "row": np.arange(self.n_rows), "id": self.ids, "value": self.values,
+                "stderr": self.stderr, **self.parts, "leaf": tree.leaf_of_row,
+                "label": self.labels,
+            }
+        )  # fmt: skip
+
+    def coalitions(self) -> pd.DataFrame:
+        """One row a node of the tree, the whole set first."""
+        import pandas as pd
+
+        tree, found = self.canonical_tree, self.valuation
+        parts = {name: tree.node_sums(found.parts[name]) for name in PARTS}
+        value = np.sum([parts[name] for name in PARTS], axis=0)
+        frame = pd.DataFrame(
+            {
+                "id": np.arange(tree.n_nodes), "parent": tree.parent, "level": tree.level,
+                "size": tree.size, "value": value, "stderr": found.node_stderr,
+                "value_per_row": value / np.maximum(tree.size, 1),
+                "as_player": found.as_player, "correction": found.correction, **parts,
+                "label_mix": self.label_mix(),
+            }
+        )  # fmt: skip
+        if tree.name is not None:
+            frame.insert(1, "name", list(tree.name))
+        return frame
+
+    def label_mix(self, most: int = 3) -> list[str]:
+        """The commonest labels of every node, as text; of numbers, their mean."""
+        tree = self.canonical_tree
+        if self.target.classes is None:
+            number = self.target.labels.astype(np.float64)
+            mean = tree.node_sums(number) / np.maximum(tree.size, 1)
+            return [f"mean {value:.4g}" for value in mean]
+        code = self.target.coded(self.target.labels)
+        share = np.stack([
+            tree.node_sums((code == c).astype(np.float64)) for c in range(self.target.n_classes)
+        ])  # fmt: skip
+        share /= np.maximum(tree.size, 1)
+        top = np.argsort(-share, axis=0, kind="stable")[:most]
+        names = [str(name) for name in self.target.classes.tolist()]
+        return [
+            ", ".join(f"{names[c]} {share[c, node]:.0%}" for c in column if share[c, node] > 0)
+            for node, column in enumerate(top.T)
+        ]
+
+
+def run_of(
+    table: Table, intake: Intake, tree: Tree, plan: Plan, valuation: Valuation,
+    seconds: dict[str, float],
+) -> Run:  # fmt: skip
+    """Bring the pieces of a fit together."""
+    return Run(
+        intake.case, tree, plan, valuation, table.target, table.ids, seconds, list(intake.notes)
+    )

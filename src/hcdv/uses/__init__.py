@@ -1,0 +1,1 @@
+"""What values are for: selecting rows, finding wrong labels, explaining."""

@@ -1,0 +1,1 @@
+"""Stage III: from coalitions to the value of every point, C → ψ → φ."""

@@ -1,0 +1,99 @@
+"""The consistency part of a case: which contexts ask, in which view, and what they say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcdv.engines.local import ordered_map
+from hcdv.valuation.consistency import Agreement, agreement, context_models
+from hcdv.valuation.contexts import Contexts, share_contexts
+from hcdv.valuation.features import FeatureMap, linear_features
+from hcdv.valuation.points import Case, class_weights
+from hcdv.valuation.statistics import Statistics, context_statistics
+
+SHARES = (0.3, 0.9)  # contexts of 30-90 % of the rows (evidence, first round)
+N_THRESHOLDS = 8
+FIRST_STREAM = 1 << 20  # streams of the marginals' contexts stay below
+LINEAR_RIDGE, KERNEL_RIDGE = 3e-3, 1e-3  # of n
+_SKETCH = 16
+_EXACT_WORK = 1e10
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """Label consistency of every row."""
+
+    agreement: NDArray[np.float64]  # (n,)  A_i in [−1, 1]
+    variance: NDArray[np.float64]  # (n,)  of A_i, from independent orders
+    batches: NDArray[np.float64]  # (R, n)  nan where the order does not judge the row
+    votes: NDArray[np.float64]  # (n,)
+    scores: NDArray[np.float64]  # (C, n)
+
+
+def label_doubts(
+    case: Case, features: list[FeatureMap], seed: int, n_jobs: int | None
+) -> Doubts:
+    """Ask the linear and the kernel probe of every context about every row."""
+    views = np.unique(case.judging_view)
+    held_out = len(views) > 1  # one encoder a fold: each judges its own fold only
+    n_orders = 2 * len(views) if held_out else 4
+    contexts = share_contexts(n_orders, N_THRESHOLDS, seed, *SHARES, first=FIRST_STREAM)
+    view_of = np.tile(views, n_orders // len(views)) if held_out else np.repeat(views, n_orders)
+    asked = [
+        _of_view(case, view, features[view], contexts.take(np.flatnonzero(view_of == view)),
+                 held_out, seed, n_jobs)
+        for view in views
+    ]  # fmt: skip
+    batches = np.concatenate([one.margin for one in asked]).astype(np.float64)
+    n_asked = np.sum(~np.isnan(batches), axis=0)
+    mean = np.nansum(batches, axis=0) / n_asked
+    square = np.nansum((batches - mean) ** 2, axis=0)
+    variance = square / np.maximum(n_asked * (n_asked - 1), 1)
+    votes = np.sum([one.votes for one in asked], axis=0)
+    return Doubts(mean, variance, batches, votes, np.sum([one.scores for one in asked], axis=0))
+
+
+def _of_view(
+    case: Case,
+    view: int,
+    kernel: FeatureMap,
+    contexts: Contexts,
+    held_out: bool,
+    seed: int,
+    n_jobs: int | None,
+) -> Agreement:
+    points = case.views[view]
+    own = case.judging_view == view if held_out else np.ones(len(case.judging_view), bool)
+    judged = np.tile(own, (contexts.n_orders, 1))
+    barred = judged if held_out else ~judged
+    weight = class_weights(points)
+    probes = [(linear_features(points.Z), LINEAR_RIDGE)]
+    if kernel.kind != "linear":
+        probes.append((kernel, KERNEL_RIDGE))
+    said: list[Agreement] = []
+    for features, ridge in probes:
+        stats = context_statistics(
+            points, features, contexts, barred, weight=weight, n_jobs=n_jobs
+        )
+        work = contexts.p.size * len(points) * features.width**2
+        sketch = None if work <= _EXACT_WORK else _SKETCH
+
+        def teach(
+            order: int, stats: Statistics = stats, ridge: float = ridge, sketch: int | None = sketch
+        ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+            rng = np.random.default_rng([seed, 3, int(contexts.stream[order])])
+            own = Statistics(stats.gram[order], stats.cross[order])
+            return context_models(own, ridge * weight.sum(), sketch, rng)
+
+        models = list(ordered_map(teach, range(contexts.n_orders), n_jobs))
+        said.append(agreement(points, features, contexts, models, judged, weight, n_jobs=n_jobs))
+    return Agreement(*(np.mean(part, axis=0) for part in _transposed(said)))
+
+
+def _transposed(said: list[Agreement]) -> list[list[NDArray[np.floating]]]:
+    return [[getattr(one, name) for one in said] for name in ("margin", "votes", "scores")]
+
+

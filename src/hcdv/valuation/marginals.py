@@ -1,0 +1,109 @@
+"""One context values every point: exact flat marginals of all n rows from three products.
+
+For a context S with P = (XᵀX + ρI)⁻¹, W = P·XᵀY, G = VW − b, and a row x of weight w with
+residual r = y − Wᵀx, h = w·xᵀPx, u = GᵀPx, q = w²·xᵀPVPx:
+    x ∉ S:  loss(S ∪ x) − loss(S) = 2w·rᵀu/(1 + h) + q‖r‖²/(1 + h)²
+    x ∈ S:  loss(S) − loss(S ∖ x) = 2w·rᵀu/(1 − h) − q‖r‖²/(1 − h)²
+Its marginal is minus this over c. Averaged over contexts of `contexts.py` it is unbiased
+for the flat Shapley value (or another semivalue) of the probe.
+
+Cost a row and context: 2·D·(2C + 2k) flops, k = D exact or the width of the sketch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcdv.engines.local import ordered_map
+from hcdv.valuation.contexts import Contexts
+from hcdv.valuation.features import FeatureMap
+from hcdv.valuation.moments import Moments
+from hcdv.valuation.points import Floats, Points
+from hcdv.valuation.probe import Coefficients
+from hcdv.valuation.statistics import chunks, row_dtype
+
+_SCRATCH = 2**17  # entries of one block of products: two blocks stay within a core's L2
+
+
+def point_marginals(
+    points: Points,
+    features: FeatureMap,
+    contexts: Contexts,
+    asked: list[Coefficients],  # by order, each (L, …)
+    moments: list[Moments],  # by order: its judge's
+    barred: NDArray[np.bool_],  # (R, n_folds)
+    *,
+    n_jobs: int | None = None,
+) -> NDArray[np.floating]:
+    """Mean marginal of every row in every order, (R, n): R independent unbiased estimates."""
+    dtype = row_dtype(len(points), features.width)
+    stacks = [_stack(one, dtype) for one in asked]
+
+    def some(rows: slice) -> Floats:
+        x = features(points.Z[rows], dtype)
+        y = points.targets(rows, dtype).T
+        weight = None if points.weight is None else points.weight[rows].astype(dtype)
+        out = np.zeros((contexts.n_orders, len(x)), dtype=dtype)
+        for order, stack in enumerate(stacks):
+            inside = contexts.uniforms(order, points.key[rows]) < contexts.p[order][:, None]
+            scale = (-contexts.weight[order] / moments[order].c).astype(dtype)
+            _block_marginals(x, y, weight, inside, stack, asked[order], scale, out[order])
+            out[order, barred[order, points.fold[rows]]] = 0.0  # the judge's own rows are dummies
+        return out
+
+    return np.concatenate(list(ordered_map(some, chunks(len(points)), n_jobs)), axis=1)
+
+
+def _stack(asked: Coefficients, dtype: np.dtype) -> Floats:
+    """All coefficients as rows of one matrix, (L, 2C + k + k', D)."""
+    parts = (asked.model, asked.pull, asked.leverage, asked.spread)
+    return np.concatenate([np.swapaxes(part, 1, 2) for part in parts], axis=1).astype(dtype)
+
+
+def _block_marginals(
+    x: Floats,
+    y: Floats,
+    weight: Floats | None,
+    inside: NDArray[np.bool_],
+    stack: Floats,
+    asked: Coefficients,
+    scale: Floats,
+    out: Floats,
+) -> None:
+    """Write the mean marginal over L contexts of each row of x into `out`."""
+    n_contexts, n_columns, _ = stack.shape
+    edges = np.cumsum([asked.model.shape[2], asked.pull.shape[2], asked.leverage.shape[2]])
+    step = max(64, _SCRATCH // n_columns)
+    for start in range(0, len(x), step):
+        rows = slice(start, min(start + step, len(x)))
+        xt, yt = np.ascontiguousarray(x[rows].T), y[:, rows]
+        w = None if weight is None else weight[rows]
+        total = np.zeros(xt.shape[1], dtype=out.dtype)
+        for context in range(n_contexts):
+            fit, pull, lever, spread = np.split(stack[context] @ xt, edges)
+            residual = np.subtract(yt, fit, out=fit)
+            change = _loss_change(residual, pull, lever, spread, inside[context, rows], w)
+            change *= scale[context]
+            total += change
+        out[rows] = total / n_contexts
+
+
+def _loss_change(
+    residual: Floats,
+    pull: Floats,
+    lever: Floats,
+    spread: Floats,
+    inside: NDArray[np.bool_],
+    weight: Floats | None,
+) -> Floats:
+    """Change of the loss that each row makes to one context, by the module's two formulas."""
+    slope = np.einsum("cb,cb->b", residual, pull)
+    size = np.einsum("cb,cb->b", residual, residual)
+    h = np.einsum("kb,kb->b", lever, lever)
+    q = np.einsum("kb,kb->b", spread, spread)
+    if weight is not None:
+        slope, h, q = slope * weight, h * weight, q * weight**2
+    sign = np.where(inside, h.dtype.type(-1), h.dtype.type(1))
+    damping = 1.0 / (1.0 + sign * h)
+    return damping * (2.0 * slope + sign * damping * q * size)

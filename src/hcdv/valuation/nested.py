@@ -1,0 +1,249 @@
+"""The default method: coalition totals from nested orders, points by flat marginals.
+
+φ_i = ψ_G/|G| + (s_i − mean_G s) + λ·φ_i(Δ̄) + κ·A_i/n        for i in the coalition G
+
+ψ_G is the Winter value of G at the game level, s the flat marginals of `marginals.py` (or
+a closed form), and dispersion and consistency are exact. Sums are exact at every node:
+deeper nodes are worth the sum of their points. Why not nested marginals at points: their
+early contexts hold one label, where a wrong one looks useful (noise AUROC .37-.75); why
+not s alone: it forgets coverage (top-30 % accuracy .60 against .80).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcdv.embedding.dispersion import class_sums, cross_label_dispersion, dispersion_shapley
+from hcdv.hierarchy.tree import Tree
+from hcdv.valuation.coalition_game import Game
+from hcdv.valuation.coalitions import CoalitionValues, Upper, coalition_values
+from hcdv.valuation.contexts import semivalue_contexts
+from hcdv.valuation.doubts import Doubts, label_doubts
+from hcdv.valuation.payoffs import MeanGame, coalition_game
+from hcdv.valuation.plan import N_ORDERS, Deadline, Plan
+from hcdv.valuation.points import Case
+from hcdv.valuation.pointwise import Batches, Probe, neighbour_values
+from hcdv.valuation.utility import LeastSquares, Neighbours
+
+PARTS = ("utility", "dispersion", "consistency")
+
+
+@dataclass(frozen=True)
+class Valuation:
+    """What Stage III found: values of points and nodes with errors, and how it went."""
+
+    parts: dict[str, NDArray[np.float64]]  # each (n,); they sum to the values
+    stderr: NDArray[np.float64]  # (n,)
+    node_stderr: NDArray[np.float64]  # (m,)
+    as_player: NDArray[np.float64]  # (m,)  nan below the game level
+    correction: NDArray[np.float64]  # (m,)  ψ_G − Σ_G s; nan elsewhere
+    surplus: dict[str, float]  # v(D) − v(∅) by part
+    doubts: Doubts
+    probe: Probe
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """φ, (n,)."""
+        return np.sum([self.parts[name] for name in PARTS], axis=0)
+
+
+@dataclass
+class Estimate:
+    """ψ of the game level and flat batches of the points, refined round by round."""
+
+    coalitions: CoalitionValues
+    flat: Batches
+
+    def point_variance(self, upper: Upper) -> NDArray[np.float64]:
+        """Variance of the utility part of every point."""
+        own = self.flat.variance(centred(self.flat.value, upper))
+        return own + (self.coalitions.stderr[upper.players] / upper.n_inside)[upper.code] ** 2
+
+
+def centred(scores: NDArray[np.floating], upper: Upper) -> NDArray[np.float64]:
+    """s − mean_G s for scores (…, n)."""
+    flat = np.atleast_2d(scores).astype(np.float64)
+    sums = np.stack(
+        [np.bincount(upper.code, weights=row, minlength=len(upper.players)) for row in flat]
+    )
+    mean = sums / np.maximum(upper.n_inside, 1)
+    return (flat - mean[:, upper.code]).reshape(scores.shape)
+
+
+def value_nested(
+    case: Case, tree: Tree, plan: Plan, progress: Any = None, probe: Probe | None = None
+) -> Valuation:
+    """Value every point and node: the whole of the default method."""
+    probe = probe or Probe.of(case, plan.surrogate, plan.metric, plan.seed)
+    upper = Upper.of(tree)
+    game = coalition_game(
+        case, plan.utility, probe, plan.metric, upper.code, len(upper.players),
+        n_jobs=plan.n_jobs, seed=plan.seed, progress=progress, keep_as="game",
+    )  # fmt: skip
+    estimate = _estimated(case, game, probe, upper, plan)
+    s = estimate.flat.mean()
+    psi = estimate.coalitions.value
+    utility = (psi[upper.players] / np.maximum(upper.n_inside, 1))[upper.code] + centred(s, upper)
+    found = assemble(case, tree, plan, probe, utility, psi[0])
+    variance = estimate.point_variance(upper) + found.stderr**2
+    notes = {
+        "game_level_coalitions": len(upper.players),
+        "coalitions_exact": estimate.coalitions.is_exact,
+        "n_payoffs": estimate.coalitions.n_payoffs,
+        "n_contexts": len(estimate.flat.value) * _thresholds(plan),
+        "sum_before_correction": float(s.sum()),
+        **surrogate_check(game, probe, plan, case, upper),
+        **(game.report() if isinstance(game, MeanGame) else {}),
+    }
+    return Valuation(
+        found.parts, np.sqrt(variance), np.sqrt(_node_variance(tree, upper, estimate) + found.node_stderr**2),
+        _spread(tree, upper, estimate.coalitions.as_player + _additive(found, tree, upper)),
+        _corrections(tree, upper, psi, s), found.surplus, found.doubts, probe, notes,
+    )  # fmt: skip
+
+
+def _thresholds(plan: Plan) -> int:
+    return max(1, plan.n_contexts // N_ORDERS)
+
+
+def _estimated(case: Case, game: Game, probe: Probe, upper: Upper, plan: Plan) -> Estimate:
+    """Sample in rounds until the plan is content; round 0 alone where it asks nothing more."""
+    deadline = Deadline(plan)
+    estimate = _round(case, game, probe, upper, plan, 0)
+    while deadline.another(float(np.sqrt(estimate.point_variance(upper)).mean())):
+        more = _round(case, game, probe, upper, plan, deadline.rounds)
+        exact = estimate.coalitions.is_exact
+        closed = isinstance(plan.utility, Neighbours)
+        if exact and closed:
+            break
+        estimate = Estimate(
+            estimate.coalitions if exact else estimate.coalitions.joined(more.coalitions),
+            estimate.flat if closed else estimate.flat.joined(more.flat),
+        )
+    return estimate
+
+
+def _round(
+    case: Case, game: Game, probe: Probe, upper: Upper, plan: Plan, number: int
+) -> Estimate:
+    rng = np.random.default_rng([plan.seed, 4, number])
+    cheap = isinstance(plan.utility, LeastSquares | Neighbours)
+    coalitions = coalition_values(game, upper, plan.n_permutations, rng, cheap=cheap)
+    return Estimate(coalitions, flat_batches(case, probe, plan, number))
+
+
+def flat_batches(case: Case, probe: Probe, plan: Plan, number: int = 0) -> Batches:
+    """Flat values of the points: closed form for neighbours, contexts of the probe else."""
+    if isinstance(plan.utility, Neighbours) and plan.semivalue == "shapley":
+        value = neighbour_values(case, plan.utility, plan.n_jobs)
+        return Batches(value[None, :], np.zeros(1, dtype=np.intp))
+    n_orders = N_ORDERS if N_ORDERS % (2 * len(case.judges)) == 0 else 2 * len(case.judges)
+    contexts = semivalue_contexts(
+        n_orders, _thresholds(plan), plan.seed, number * n_orders, plan.semivalue
+    )
+    return probe.batches(case, contexts, plan.seed, plan.n_jobs)
+
+
+def assemble(
+    case: Case, tree: Tree, plan: Plan, probe: Probe, utility: NDArray[np.float64],
+    utility_surplus: float,
+) -> Valuation:  # fmt: skip
+    """Add the two exact parts to a utility part; stderr holds the consistency part's alone."""
+    n = len(case.points)
+    doubts = label_doubts(case, probe.features, plan.seed, plan.n_jobs)
+    consistency = plan.consistency_weight * doubts.agreement / n
+    parts = {
+        "utility": utility,
+        "dispersion": plan.dispersion_weight * dispersion_values(case),
+        "consistency": consistency,
+    }
+    surplus = {
+        "utility": float(utility_surplus),
+        "dispersion": plan.dispersion_weight * dispersion_of_all(case),
+        "consistency": plan.consistency_weight * float(doubts.agreement.mean()) if n else 0.0,
+    }
+    scale = plan.consistency_weight / n
+    nodes = tree.node_sums(np.where(np.isnan(doubts.batches), doubts.agreement, doubts.batches))
+    n_batches = len(doubts.batches)
+    spread = nodes.var(axis=0, ddof=1) / n_batches if n_batches > 1 else np.zeros(tree.n_nodes)
+    nothing = np.full(tree.n_nodes, np.nan)
+    return Valuation(
+        parts, scale * np.sqrt(doubts.variance), scale * np.sqrt(spread), nothing, nothing,
+        surplus, doubts, probe,
+    )  # fmt: skip
+
+
+def dispersion_values(case: Case) -> NDArray[np.float64]:
+    """Exact values of Δ̄_c over |P(D)|; zero for regression, which has no labels to cross."""
+    points = case.points
+    if not points.n_classes:
+        return np.zeros(len(points))
+    return dispersion_shapley(points.Z, points.target, points.n_classes)
+
+
+def dispersion_of_all(case: Case) -> float:
+    """Δ̄_c(D)."""
+    points = case.points
+    if not points.n_classes:
+        return 0.0
+    counts, sums = class_sums(points.Z, points.target, points.n_classes)
+    return float(cross_label_dispersion(counts, sums, ratio=True))
+
+
+def _node_variance(tree: Tree, upper: Upper, estimate: Estimate) -> NDArray[np.float64]:
+    """Variance of the utility part of every node: its share of ψ_G, and its centred sum."""
+    inside = estimate.flat.variance(tree.node_sums(centred(estimate.flat.value, upper)))
+    inside[: len(upper.parent)] = estimate.coalitions.stderr**2
+    deeper = np.arange(len(upper.parent), tree.n_nodes)
+    if len(deeper):
+        filled = deeper[tree.size[deeper] > 0]
+        player = upper.code[tree.order[tree.start[filled]]]
+        share = tree.size[filled] / upper.n_inside[player]
+        inside[filled] += (share * estimate.coalitions.stderr[upper.players[player]]) ** 2
+    return inside
+
+
+def _additive(found: Valuation, tree: Tree, upper: Upper) -> NDArray[np.float64]:
+    sums = tree.node_sums(found.parts["dispersion"] + found.parts["consistency"])
+    return sums[: len(upper.parent)]
+
+
+def _spread(tree: Tree, upper: Upper, of_upper: NDArray[np.float64]) -> NDArray[np.float64]:
+    everywhere = np.full(tree.n_nodes, np.nan)
+    everywhere[: len(upper.parent)] = of_upper
+    return everywhere
+
+
+def _corrections(
+    tree: Tree, upper: Upper, psi: NDArray[np.float64], s: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    sums = np.bincount(upper.code, weights=s, minlength=len(upper.players))
+    everywhere = np.full(tree.n_nodes, np.nan)
+    everywhere[upper.players] = psi[upper.players] - sums
+    return everywhere
+
+
+def surrogate_check(
+    game: Game, probe: Probe, plan: Plan, case: Case, upper: Upper, n_coalitions: int = 200
+) -> dict[str, float]:
+    """Spearman correlation of the surrogate that ranks points with the metric asked for."""
+    from scipy.stats import spearmanr
+
+    if not isinstance(plan.utility, LeastSquares) or len(upper.players) < 2:
+        return {}
+    rng = np.random.default_rng([plan.seed, 5])
+    share = rng.random((n_coalitions, 1))
+    masks = rng.random((n_coalitions, len(upper.players))) < share
+    metric = plan.metric
+    if metric in ("loss", "r2"):
+        metric = "accuracy" if case.points.n_classes else "r2"
+    surrogate = game.payoffs(masks, "loss")  # type: ignore[attr-defined]
+    asked = game.payoffs(masks, metric)  # type: ignore[attr-defined]
+    if np.ptp(surrogate) == 0 or np.ptp(asked) == 0:
+        return {}
+    return {f"spearman_surrogate_{metric}": float(spearmanr(surrogate, asked).statistic)}

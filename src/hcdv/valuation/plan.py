@@ -1,0 +1,72 @@
+"""How much a valuation samples, and when it stops."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from hcdv.valuation.utility import LeastSquares, Utility
+
+N_ORDERS = 8  # R: independent batches behind every standard error
+GAME_COALITIONS = 128  # the game level is the deepest with at most this many coalitions
+ENUMERATED = 14  # a game of so few players costs 2^14 payoffs at most: no sampling
+ENUMERATED_DEEP = 12  # 2^12 payoffs of a game with levels
+_CONTEXTS = ((10_000, 200), (200_000, 64), (None, 32))  # points up to → T
+_PERMUTATIONS = 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Settings of Stage III, resolved for one data set. Valid once built."""
+
+    method: str = "nested"
+    metric: str = "loss"
+    utility: Utility = field(default_factory=LeastSquares)
+    dispersion_weight: float = 0.1  # λ; paper silent: no value is given, small by evidence 6
+    consistency_weight: float = 4.0  # κ
+    n_contexts: int = 200  # T of the points, a round
+    n_permutations: int = _PERMUTATIONS  # T of the coalition games, a round
+    precision: float | None = None
+    time_budget: float | None = None
+    semivalue: str | tuple[float, float] = "shapley"
+    seed: int = 0
+    n_jobs: int | None = None
+
+    @property
+    def surrogate(self) -> LeastSquares:
+        """The probe whose marginals split coalitions into points."""
+        return self.utility if isinstance(self.utility, LeastSquares) else LeastSquares()
+
+
+def default_contexts(n_points: int) -> int:
+    """T: 200 up to 10,000 points, fewer where each point's noise is averaged by many."""
+    return next(t for most, t in _CONTEXTS if most is None or n_points <= most)
+
+
+def default_permutations() -> int:
+    """T of the coalition games: four or more Latin blocks at eight children a node."""
+    return _PERMUTATIONS
+
+
+class Deadline:
+    """Decides whether another round of sampling is worth its time."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.precision, self.budget = plan.precision, plan.time_budget
+        self.started = self.round_began = time.monotonic()
+        self.rounds = 0
+
+    def another(self, mean_stderr: float) -> bool:
+        """Whether to sample again, given the mean standard error of the points so far."""
+        now = time.monotonic()
+        last, self.round_began, self.rounds = now - self.round_began, now, self.rounds + 1
+        if self.precision is None and self.budget is None:
+            return False
+        if self.precision is not None and mean_stderr <= self.precision:
+            return False
+        if self.budget is not None:
+            return now - self.started + last <= self.budget
+        return self.rounds < MAX_ROUNDS
+
+
+MAX_ROUNDS = 1000  # errors fall as 1/√rounds: past this no precision is near

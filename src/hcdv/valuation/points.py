@@ -1,0 +1,110 @@
+"""What Stage III sees of the data: embedded points with labels, keys and folds, and who judges.
+
+Notation (method → code):  z_i → Z[i] (unit norm) · y_i → target[i] · C → n_classes (0: regression)
+A *view* is one embedding of the same rows; a supervised encoder has one per fold, so that
+no row is judged in an embedding that has seen its label.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Rows of one view, in the canonical (key-sorted) order of the run."""
+
+    Z: Floats  # (n, d)
+    target: NDArray[np.generic]  # (n,)  class codes, or centred values for regression
+    n_classes: int  # C; 0 for regression
+    key: NDArray[np.uint64]  # (n,)  hashed row ids: context membership depends on these alone
+    fold: NDArray[np.intp]  # (n,)  which judge, if any, holds the row out
+    weight: NDArray[np.float64] | None = None  # (n,)  sample weights
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    @property
+    def width(self) -> int:
+        """Columns of the target matrix."""
+        return self.n_classes or 1
+
+    def targets(self, rows: slice | NDArray[np.intp], dtype: np.dtype) -> Floats:
+        """Target matrix of some rows, (b, C): one-hot − 1/C, or the centred value."""
+        target = self.target[rows]
+        if not self.n_classes:
+            return target[:, None].astype(dtype)
+        matrix = np.full((len(target), self.n_classes), -1.0 / self.n_classes, dtype=dtype)
+        matrix[np.arange(len(target)), target] += 1.0
+        return matrix
+
+    def take(self, rows: NDArray[np.generic]) -> Points:
+        """Some of the points, by index or mask."""
+        return Points(
+            self.Z[rows], self.target[rows], self.n_classes, self.key[rows], self.fold[rows],
+            None if self.weight is None else self.weight[rows],
+        )
+
+    def seen_in(self, Z: Floats) -> Points:
+        """The same points in another view."""
+        return replace(self, Z=Z)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A validation set, the view it is scored in, and the folds it may be taught with.
+
+    With a validation set there is one judge and every fold is eligible. Without one, each
+    fold is the validation set of one judge: v̄(S) = mean_k v_k(S ∖ F_k).
+    """
+
+    points: Points
+    view: int
+    eligible: NDArray[np.bool_]  # (n_folds,)
+
+
+def class_weights(points: Points) -> NDArray[np.float64]:
+    """Row weights 1/(C · share of the row's class), times sample weights; they sum to n."""
+    weight = np.ones(len(points)) if points.weight is None else points.weight
+    if points.n_classes:
+        mass = np.bincount(points.target, weights=weight, minlength=points.n_classes)
+        present = mass > 0
+        scale = np.zeros(points.n_classes)
+        scale[present] = mass.sum() / (present.sum() * mass[present])
+        weight = weight * scale[points.target]
+    return weight
+
+
+@dataclass(frozen=True)
+class Originals:
+    """The rows as the user gave them, for utilities that train on those."""
+
+    table: Any  # array, sparse matrix or DataFrame, in the canonical order
+    labels: NDArray[Any]
+    judged: list[tuple[Any, NDArray[Any]]]  # by judge: validation rows and labels
+    position: NDArray[np.intp]  # (n,)  place of each point in the user's own order
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything a valuation looks at, apart from the tree."""
+
+    views: list[Points]  # views[0] is the embedding the tree was grown on
+    judges: list[Judge]
+    judging_view: NDArray[np.intp]  # (n_folds,)  the view in which a fold's labels are doubted
+    originals: Originals
+
+    @property
+    def points(self) -> Points:
+        """The points as the tree sees them."""
+        return self.views[0]
+
+    def taught(self, judge: Judge) -> NDArray[np.bool_]:
+        """Which rows may teach the models that a judge scores, (n,)."""
+        return judge.eligible[self.points.fold]

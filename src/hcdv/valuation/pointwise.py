@@ -1,0 +1,252 @@
+"""Flat values of all points by their cheapest exact means: contexts, or a closed form.
+
+Batches are independent unbiased estimates of every point's value, one an order; each has
+one judge, so the mean over judges is a stratified mean and errors come from within them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcdv.engines.local import ordered_map
+from hcdv.valuation.contexts import Contexts
+from hcdv.valuation.features import (
+    FeatureMap,
+    fourier_features,
+    kernel_features,
+    linear_features,
+)
+from hcdv.valuation.knn import (
+    knn_regression_shapley,
+    knn_shapley,
+    soft_knn_shapley,
+    threshold_knn_shapley,
+)
+from hcdv.valuation.marginals import point_marginals
+from hcdv.valuation.moments import Moments, judge_moments, metric_of_models
+from hcdv.valuation.points import Case, Points
+from hcdv.valuation.probe import Coefficients, ProbeGame, coefficients
+from hcdv.valuation.statistics import Statistics, context_statistics, group_statistics
+from hcdv.valuation.utility import LeastSquares, Neighbours
+
+SKETCH = 16  # columns: relative error of h and q √(2/16) a context, ~1 % after averaging
+NOTHING = Statistics(np.zeros(0), np.zeros(0))
+EXACT_WORK = 1e10  # n·T·D² up to which the quadratic forms are exact: seconds on one core
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Independent estimates of every point's value, and which judge each belongs to."""
+
+    value: NDArray[np.floating]  # (R, n)
+    stratum: NDArray[np.intp]  # (R,)
+
+    def mean(self) -> NDArray[np.float64]:
+        """Mean over judges of the mean over their batches."""
+        return self.weights() @ self.value.astype(np.float64)
+
+    def weights(self) -> NDArray[np.float64]:
+        """Share of each batch in the mean."""
+        size = np.bincount(self.stratum)
+        return 1.0 / (size[self.stratum] * np.count_nonzero(size))
+
+    def variance(self, value: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Variance of the mean of any per-batch quantity (R, …), from within the judges."""
+        size = np.bincount(self.stratum)
+        spread = np.zeros(value.shape[1:])
+        for stratum in np.flatnonzero(size):
+            own = value[self.stratum == stratum].astype(np.float64)
+            if len(own) > 1:
+                spread += own.var(axis=0, ddof=1) / len(own)
+        return spread / np.count_nonzero(size) ** 2
+
+    def joined(self, more: Batches) -> Batches:
+        """These and further batches."""
+        return Batches(
+            np.concatenate([self.value, more.value]),
+            np.concatenate([self.stratum, more.stratum]),
+        )
+
+
+def feature_map(points: Points, config: LeastSquares, seed: int) -> FeatureMap:
+    """The probe's features of one view."""
+    rng = np.random.default_rng([seed, 1])
+    if config.features == "linear":
+        return linear_features(points.Z)
+    make = kernel_features if config.features == "kernel" else fourier_features
+    return make(points.Z, config.n_features, rng)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Statistics gathered once, and of what: rows forgotten later are subtracted from them."""
+
+    stats: Statistics
+    view: int
+    code: NDArray[np.intp] | None = None  # (n,)  group of every row, with
+    n_groups: int = 0
+    contexts: Contexts | None = None  # or the contexts, with
+    barred: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A least-squares probe set up for a case; frozen, so that rows may come and go."""
+
+    features: list[FeatureMap]  # by view
+    moments: list[Moments]  # by judge
+    ridge: float
+    metric: str
+    memo: dict[str, Kept] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(cls, case: Case, config: LeastSquares, metric: str, seed: int) -> Probe:
+        """Fix features, validation moments and ρ."""
+        features = [feature_map(view, config, seed) for view in case.views]
+        moments = [judge_moments(j.points, features[j.view], metric) for j in case.judges]
+        weight = case.points.weight
+        n = len(case.points) if weight is None else weight.sum()
+        return cls(features, moments, config.ridge * n, metric)
+
+    def paid(
+        self, case: Case, k: int, models: NDArray[np.floating]
+    ) -> NDArray[np.float64]:
+        """What judge k pays for models (m, D, C)."""
+        judge = case.judges[k]
+        features = self.features[judge.view]
+        return metric_of_models(self.metric, models, judge.points, features, self.moments[k])
+
+    def game(
+        self, case: Case, code: NDArray[np.intp], n_groups: int, n_jobs: int | None,
+        *, keep_as: str | None = None,
+    ) -> ProbeGame:  # fmt: skip
+        """The payoff of unions of groups of rows. keep_as: a name to keep statistics under."""
+        n_folds = len(case.judges[0].eligible)
+        by_view: dict[int, Statistics] = {}
+        for view in sorted({judge.view for judge in case.judges}):
+            part = code * n_folds + case.points.fold
+            kept = Kept(NOTHING, view, part, n_groups * n_folds)
+            flat = (
+                self._gathered(kept, case.views[view], np.ones(len(code), bool), n_jobs)
+                if keep_as is None
+                else self._once(f"{keep_as} {view}", case, kept, n_jobs)
+            )
+            by_view[view] = Statistics(
+                flat.gram.reshape(n_groups, n_folds, *flat.gram.shape[1:]),
+                flat.cross.reshape(n_groups, n_folds, *flat.cross.shape[1:]),
+            )
+        taught: list[Statistics] = []
+        for judge in case.judges:
+            stats, folds = by_view[judge.view], judge.eligible
+            taught.append(Statistics(stats.gram[:, folds], stats.cross[:, folds]).sum(axis=1))
+        return ProbeGame(
+            case.judges, self.features, self.moments, taught, self.ridge, self.metric, n_jobs
+        )
+
+    def without(self, case: Case, left: Case, keep: NDArray[np.bool_]) -> Probe:
+        """The probe after some rows were withdrawn: `left` is the case of those kept."""
+        moments = [
+            judge_moments(judge.points, self.features[judge.view], self.metric)
+            for judge in left.judges
+        ]
+        memo = {
+            name: replace(
+                kept,
+                stats=kept.stats - self._gathered(kept, case.views[kept.view].take(~keep), ~keep),
+                code=None if kept.code is None else kept.code[keep],
+            )
+            for name, kept in self.memo.items()
+        }
+        return replace(self, moments=moments, memo=memo)
+
+    def _once(self, name: str, case: Case, kept: Kept, n_jobs: int | None) -> Statistics:
+        """Gather statistics of all rows, or take what an earlier pass has left."""
+        if name not in self.memo:
+            points = case.views[kept.view]
+            everyone = np.ones(len(points), dtype=bool)
+            stats = self._gathered(kept, points, everyone, n_jobs)
+            self.memo[name] = replace(kept, stats=stats)
+        return self.memo[name].stats
+
+    def _gathered(
+        self, kept: Kept, points: Points, rows: NDArray[np.bool_], n_jobs: int | None = None
+    ) -> Statistics:
+        features = self.features[kept.view]
+        weight = points.weight
+        if kept.code is not None:
+            code = kept.code[rows]
+            return group_statistics(
+                points, features, code, kept.n_groups, weight=weight, n_jobs=n_jobs
+            )
+        assert kept.contexts is not None
+        assert kept.barred is not None
+        return context_statistics(
+            points, features, kept.contexts, kept.barred, weight=weight, n_jobs=n_jobs
+        )
+
+    def batches(
+        self, case: Case, contexts: Contexts, seed: int, n_jobs: int | None
+    ) -> Batches:
+        """One unbiased estimate of every point's flat value an order."""
+        judge_of = contexts.stream % len(case.judges)
+        value = np.zeros((contexts.n_orders, len(case.points)), dtype=np.float64)
+        for view in sorted({judge.view for judge in case.judges}):
+            of_view = [k for k, judge in enumerate(case.judges) if judge.view == view]
+            orders = np.flatnonzero(np.isin(judge_of, of_view))
+            if len(orders):
+                value[orders] = self._batches_of_view(
+                    case, view, contexts.take(orders), judge_of[orders], seed, n_jobs
+                )
+        return Batches(value, judge_of)
+
+    def _batches_of_view(
+        self,
+        case: Case,
+        view: int,
+        contexts: Contexts,
+        judge_of: NDArray[np.intp],
+        seed: int,
+        n_jobs: int | None,
+    ) -> NDArray[np.floating]:
+        points, features = case.views[view], self.features[view]
+        barred = ~np.array([case.judges[k].eligible for k in judge_of])
+        kept = Kept(NOTHING, view, contexts=contexts, barred=barred)
+        name = f"contexts {view} {contexts.stream[0]}"
+        stats = self._once(name, case, kept, n_jobs)
+        moments = [self.moments[k] for k in judge_of]
+        sketch = None if contexts.p.size * len(points) * features.width**2 <= EXACT_WORK else SKETCH
+
+        def ask(order: int) -> Coefficients:
+            own = Statistics(stats.gram[order], stats.cross[order])
+            rng = np.random.default_rng([seed, 2, int(contexts.stream[order])])
+            return coefficients(own, moments[order], self.ridge, sketch, rng)
+
+        asked = list(ordered_map(ask, range(contexts.n_orders), n_jobs))
+        return point_marginals(
+            points, features, contexts, asked, moments, barred, n_jobs=n_jobs
+        )
+
+
+def neighbour_values(
+    case: Case, config: Neighbours, n_jobs: int | None
+) -> NDArray[np.float64]:
+    """Exact flat Shapley values of the nearest-neighbour utility, mean over judges."""
+    total = np.zeros(len(case.points))
+    for judge in case.judges:
+        rows, points = case.taught(judge), case.views[judge.view]
+        taught = (points.Z[rows], points.target[rows], judge.points.Z, judge.points.target)
+        classes = points.n_classes
+        if not classes:
+            value = knn_regression_shapley(*taught, config.k, n_jobs=n_jobs)
+        elif config.kind == "hard":
+            value = knn_shapley(*taught, config.k, n_jobs=n_jobs)
+        elif config.kind == "soft":
+            value = soft_knn_shapley(*taught, config.k, n_classes=classes, n_jobs=n_jobs)
+        else:
+            radius = np.sqrt(2.0 * config.radius)  # unit vectors: ‖z − z'‖² = 2(1 − cos)
+            value = threshold_knn_shapley(*taught, radius, n_classes=classes, n_jobs=n_jobs)
+        total[rows] += value
+    return total / len(case.judges)

@@ -1,0 +1,105 @@
+"""The least-squares probe: models of coalitions from additive statistics, nothing retrained.
+
+Notation:  A = XᵀX + ρI · P = A⁻¹ · W = P·XᵀY · G = VW − b · U = P·G
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcdv.engines.local import ordered_map
+from hcdv.valuation.features import FeatureMap
+from hcdv.valuation.moments import Moments, metric_of_models
+from hcdv.valuation.points import Floats, Judge
+from hcdv.valuation.statistics import Statistics
+
+_MASKS = 64  # coalitions solved at once: their Gram matrices stay in cache at D ~ 128
+
+
+def solve(stats: Statistics, ridge: float) -> NDArray[np.float64]:
+    """W of a stack of row sets, (…, D, C)."""
+    width = stats.gram.shape[-1]
+    return np.linalg.solve(stats.gram + ridge * np.eye(width), stats.cross)
+
+
+@dataclass(frozen=True)
+class ProbeGame:
+    """Payoff M of unions of groups: the mean over judges of the probe taught with the union."""
+
+    judges: list[Judge]
+    features: list[FeatureMap]  # by view
+    moments: list[Moments]  # by judge
+    taught: list[Statistics]  # by judge: (K, D, D) of each group's eligible rows
+    ridge: float
+    metric: str
+    n_jobs: int | None = None
+
+    def __call__(self, masks: NDArray[np.bool_]) -> NDArray[np.float64]:
+        return self.payoffs(masks, self.metric)
+
+    def payoffs(self, masks: NDArray[np.bool_], metric: str) -> NDArray[np.float64]:
+        """Payoffs (m,) of coalitions (m, K) under any metric."""
+        starts = range(0, len(masks), _MASKS)
+        parts = ordered_map(lambda i: self._block(masks[i : i + _MASKS], metric), starts, self.n_jobs)
+        return np.concatenate(list(parts)) if len(masks) else np.zeros(0)
+
+    def _block(self, masks: NDArray[np.bool_], metric: str) -> NDArray[np.float64]:
+        member = masks.astype(np.float64)
+        total = np.zeros(len(masks))
+        for judge, moments, stats in zip(self.judges, self.moments, self.taught, strict=True):
+            union = Statistics(
+                np.tensordot(member, stats.gram, 1), np.tensordot(member, stats.cross, 1)
+            )
+            models = solve(union, self.ridge)
+            models[~masks.any(axis=1)] = 0.0
+            total += metric_of_models(
+                metric, models, judge.points, self.features[judge.view], moments
+            )
+        return total / len(self.judges)
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """What one context asks of every row, as columns of a single product: see `marginals`."""
+
+    model: Floats  # (T, D, C)  W
+    pull: Floats  # (T, D, C)  U = P·G
+    leverage: Floats  # (T, D, k)  ‖leverageᵀx‖² = xᵀPx
+    spread: Floats  # (T, D, k)  ‖spreadᵀx‖² = xᵀPVPx
+
+
+def _inverse_root(stats: Statistics, ridge: float) -> NDArray[np.float64]:
+    """R with R·Rᵀ = A⁻¹, from the Cholesky factor of A."""
+    factor = np.linalg.cholesky(stats.gram + ridge * np.eye(stats.gram.shape[-1]))
+    return np.swapaxes(np.linalg.inv(factor), -1, -2)
+
+
+def coefficients(
+    stats: Statistics,
+    moments: Moments,
+    ridge: float,
+    sketch: int | None,
+    rng: np.random.Generator,
+) -> Coefficients:
+    """Coefficients of a stack of contexts (T, …).
+
+    The two quadratic forms are sums of squares over D columns; a Gaussian sketch replaces
+    them by `sketch` columns each, unbiased, with relative error √(2/sketch) a row and
+    context (dropping them instead is wrong at every |S|: means off by 1.6-2.1x and ~0x).
+    """
+    root = _inverse_root(stats, ridge)
+    P = root @ np.swapaxes(root, -1, -2)
+    W = P @ stats.cross
+    pull = P @ (moments.V @ W - moments.b)
+    spread = P @ moments.root
+    if sketch is not None:
+        root = root @ _gaussian(len(root), root.shape[-1], sketch, rng)
+        spread = spread @ _gaussian(len(spread), spread.shape[-1], sketch, rng)
+    return Coefficients(W, pull, root, spread)
+
+
+def _gaussian(n: int, width: int, columns: int, rng: np.random.Generator) -> Floats:
+    return rng.normal(scale=columns**-0.5, size=(n, width, columns))

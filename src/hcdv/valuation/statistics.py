@@ -1,0 +1,154 @@
+"""Additive statistics of rows: Gram matrices and cross moments, by group or by context.
+
+Notation:  XᵀX → gram (…, D, D) · XᵀY → cross (…, D, C). A union's statistics are the sum of
+its parts', so a coalition, a prefix or a forgotten row never needs the rows again.
+Sums run over fixed chunks of rows in a fixed order: any number of workers, the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcdv.engines.local import ordered_map
+from hcdv.valuation.contexts import Contexts
+from hcdv.valuation.features import FeatureMap
+from hcdv.valuation.points import Floats, Points
+
+Rows = slice | NDArray[np.intp]
+
+_CHUNKS = 16  # at least this many tasks a pass, where there are rows enough
+_CHUNK_ROWS = (2048, 32768)
+_GROUP_ROWS = 8192
+_DOUBLE = 2**22  # entries of the feature matrix up to which every product is float64
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """XᵀX and XᵀY of a stack of row sets; they add and subtract like the sets do."""
+
+    gram: NDArray[np.float64]  # (…, D, D)
+    cross: NDArray[np.float64]  # (…, D, C)
+
+    def __add__(self, other: Statistics) -> Statistics:
+        return Statistics(self.gram + other.gram, self.cross + other.cross)
+
+    def __sub__(self, other: Statistics) -> Statistics:
+        return Statistics(self.gram - other.gram, self.cross - other.cross)
+
+    def sum(self, axis: int) -> Statistics:
+        """The statistics of the union along one axis."""
+        return Statistics(self.gram.sum(axis), self.cross.sum(axis))
+
+
+def row_dtype(n_rows: int, width: int) -> np.dtype:
+    """float64 while it is cheap; float32 products summed in float64 for large data."""
+    return np.dtype(np.float64 if n_rows * width <= _DOUBLE else np.float32)
+
+
+def chunks(n_rows: int) -> Iterator[slice]:
+    """Fixed slices of the rows; their size depends on n alone."""
+    size = int(np.clip(-(-n_rows // _CHUNKS), *_CHUNK_ROWS))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def _slice_statistics(
+    x: Floats, y: Floats, code: NDArray[np.intp], n_codes: int, total: Statistics
+) -> None:
+    """Add the statistics of rows with each code to `total`, in place. code ≥ n_codes: none."""
+    by_code = np.argsort(code, kind="stable")
+    edges = np.searchsorted(code[by_code], np.arange(n_codes + 1))
+    kept = by_code[: edges[-1]]
+    x, y = x[kept], y[kept]
+    for group in np.flatnonzero(np.diff(edges)):
+        part = slice(edges[group], edges[group + 1])
+        total.gram[group] += x[part].T @ x[part]  # numpy sends xᵀx to syrk: half the flops
+        total.cross[group] += x[part].T @ y[part]
+
+
+def _weighted(
+    points: Points, features: FeatureMap, rows: Rows, dtype: np.dtype, weight: Floats | None
+) -> tuple[Floats, Floats]:
+    x = features(points.Z[rows], dtype)
+    y = points.targets(rows, dtype)
+    if weight is not None:
+        root = np.sqrt(weight[rows]).astype(dtype)[:, None]
+        x *= root
+        y *= root
+    return x, y
+
+
+def _empty(shape: tuple[int, ...], features: FeatureMap, points: Points) -> Statistics:
+    width = features.width
+    return Statistics(
+        np.zeros((*shape, width, width)), np.zeros((*shape, width, points.width))
+    )
+
+
+def group_statistics(
+    points: Points,
+    features: FeatureMap,
+    code: NDArray[np.intp],
+    n_groups: int,
+    *,
+    weight: Floats | None = None,
+    n_jobs: int | None = None,
+) -> Statistics:
+    """Statistics of every group of rows, (n_groups, …). A code of n_groups: in none."""
+    dtype = row_dtype(len(points), features.width)
+    by_code = np.argsort(code, kind="stable")
+    edges = np.searchsorted(code[by_code], np.arange(n_groups + 1))
+
+    def one(group: int) -> tuple[Floats, Floats]:
+        gram = np.zeros((features.width, features.width))
+        cross = np.zeros((features.width, points.width))
+        for start in range(edges[group], edges[group + 1], _GROUP_ROWS):
+            rows = by_code[start : min(start + _GROUP_ROWS, edges[group + 1])]
+            x, y = _weighted(points, features, rows, dtype, weight)
+            gram += x.T @ x
+            cross += x.T @ y
+        return gram, cross
+
+    total = _empty((n_groups,), features, points)
+    answers = ordered_map(one, range(n_groups), n_jobs)
+    for group, (gram, cross) in enumerate(answers):
+        total.gram[group], total.cross[group] = gram, cross
+    return total
+
+
+def context_statistics(
+    points: Points,
+    features: FeatureMap,
+    contexts: Contexts,
+    barred: NDArray[np.bool_],  # (R, n_folds)  folds whose rows an order never holds
+    *,
+    weight: Floats | None = None,
+    n_jobs: int | None = None,
+) -> Statistics:
+    """Statistics of every context, (R, L, …): one Gram pass an order, prefixes by cumsum."""
+    dtype = row_dtype(len(points), features.width)
+    n_orders, n_thresholds = contexts.p.shape
+
+    def one(rows: slice) -> Statistics:
+        part = _empty((n_orders, n_thresholds), features, points)
+        x, y = _weighted(points, features, rows, dtype, weight)
+        for order in range(n_orders):
+            u = contexts.uniforms(order, points.key[rows])
+            # row in context l iff u < p_l: it joins at the first threshold above u
+            bucket = np.searchsorted(contexts.p[order], u, side="right")
+            bucket[barred[order, points.fold[rows]]] = n_thresholds
+            into = Statistics(part.gram[order], part.cross[order])
+            _slice_statistics(x, y, bucket, n_thresholds, into)
+        return part
+
+    total = _empty((n_orders, n_thresholds), features, points)
+    for part in ordered_map(one, chunks(len(points)), n_jobs):
+        np.add(total.gram, part.gram, out=total.gram)
+        np.add(total.cross, part.cross, out=total.cross)
+    np.cumsum(total.gram, axis=1, out=total.gram)
+    np.cumsum(total.cross, axis=1, out=total.cross)
+    return total
