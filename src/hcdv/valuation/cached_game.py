@@ -94,11 +94,12 @@ class CachedGame(ABC):
         self,
         groups: ArrayLike,
         *,
+        n_groups: int | None = None,
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> None:
         self.groups = _codes(groups)  # (n,)
-        self.n_rows_of = np.bincount(self.groups)  # (K,)
+        self.n_rows_of = np.bincount(self.groups, minlength=n_groups or 0)  # (K,)
         self.n_players = len(self.n_rows_of)
         self.n_jobs = n_jobs
         self.progress = progress

@@ -23,7 +23,8 @@ from hcdv.valuation.features import FeatureMap
 from hcdv.valuation.points import Floats, Points
 from hcdv.valuation.statistics import Statistics, chunks, row_dtype
 
-_SCRATCH = 2**16  # entries of one block of scores
+_SCRATCH = 2**18  # entries of one block of scores
+_COLUMNS = 2**10  # of the coefficients multiplied at once
 _LEVERAGE_LIMIT = 0.99  # 1 − h stays away from 0 where a sketched h overshoots
 
 
@@ -96,28 +97,31 @@ def _ask(
     points: Points,
 ) -> tuple[Floats, Floats, Floats]:
     """Mean vote, margin and scores of L contexts for each row of x."""
-    n_contexts, n_columns, _ = stack.shape
+    n_contexts, n_columns, width = stack.shape
     vote, lead = np.zeros(len(x), dtype=x.dtype), np.zeros(len(x), dtype=x.dtype)
     scores = np.zeros((points.width, len(x)), dtype=x.dtype)
-    step = max(64, _SCRATCH // n_columns)
+    at_once = max(1, _COLUMNS // n_columns)
+    step = max(64, _SCRATCH // (n_columns * min(at_once, n_contexts)))
     for start in range(0, len(x), step):
         rows = slice(start, min(start + step, len(x)))
         xt, yt = np.ascontiguousarray(x[rows].T), y[:, rows]
         others_only = np.where(yt == yt.max(axis=0), -np.inf, 0).astype(x.dtype)
-        for context in range(n_contexts):
-            product = stack[context] @ xt
-            fit, lever = product[: points.width], product[points.width :]
-            is_in = inside[context, rows]
-            h = np.einsum("kb,kb->b", lever, lever) * weight[rows]
+        for first in range(0, n_contexts, at_once):
+            some = slice(first, min(first + at_once, n_contexts))
+            product = (stack[some].reshape(-1, width) @ xt).reshape(-1, n_columns, xt.shape[1])
+            fit, lever = product[:, : points.width], product[:, points.width :]
+            is_in = inside[some, rows]
+            h = np.einsum("lkb,lkb->lb", lever, lever) * weight[rows]
             h = np.minimum(h, _LEVERAGE_LIMIT) * is_in
+            scores[:, rows] += np.einsum("lcb,lb->cb", fit, (~is_in).astype(x.dtype))
             if points.n_classes:
-                own = np.einsum("cb,cb->b", yt, fit) + fit.mean(axis=0)
-                gap = own - (fit + others_only).max(axis=0)
-                gap = (gap - h) / (1.0 - h)  # the row's own pull on a margin is h
+                own = np.einsum("cb,lcb->lb", yt, fit) + fit.mean(axis=1)
+                fit += others_only
+                # the row's own pull on a margin is h
+                gap = (own - fit.max(axis=1) - h) / (1.0 - h)
             else:
-                gap = 1.0 - ((yt[0] - fit[0]) / (1.0 - h)) ** 2
+                gap = 1.0 - ((yt[0] - fit[:, 0]) / (1.0 - h)) ** 2
             gap = np.clip(gap, -1.0, 1.0)
-            vote[rows] += gap > 0
-            lead[rows] += gap
-            scores[:, rows] += fit * ~is_in
+            vote[rows] += np.count_nonzero(gap > 0, axis=0)
+            lead[rows] += gap.sum(axis=0)
     return vote / n_contexts, lead / n_contexts, scores / n_contexts

@@ -112,7 +112,10 @@ class KNNGame:
             score = np.where(count > 0, match / np.maximum(1, count), self._empty)
         else:
             score = self._scores(rows, *self._nearest_sums(rows, masks))
-        return sum(w * row for w, row in zip(self._weight[rows], score, strict=True))
+        payoff = np.zeros(len(masks))
+        for w, row in zip(self._weight[rows], score, strict=True):
+            payoff += w * row
+        return payoff
 
     def _scores(
         self, block: slice, found: NDArray[np.int64], total: NDArray[np.float64]

@@ -23,7 +23,8 @@ from hcdv.valuation.points import Floats, Points
 from hcdv.valuation.probe import Coefficients
 from hcdv.valuation.statistics import chunks, row_dtype
 
-_SCRATCH = 2**17  # entries of one block of products: two blocks stay within a core's L2
+_SCRATCH = 2**18  # entries of one block of products: it stays within a core's L2
+_COLUMNS = 2**10  # of the coefficients multiplied at once
 
 
 def point_marginals(
@@ -72,21 +73,22 @@ def _block_marginals(
     out: Floats,
 ) -> None:
     """Write the mean marginal over L contexts of each row of x into `out`."""
-    n_contexts, n_columns, _ = stack.shape
+    n_contexts, n_columns, width = stack.shape
     edges = np.cumsum([asked.model.shape[2], asked.pull.shape[2], asked.leverage.shape[2]])
-    step = max(64, _SCRATCH // n_columns)
+    at_once = max(1, _COLUMNS // n_columns)
+    step = max(64, _SCRATCH // (n_columns * min(at_once, n_contexts)))
     for start in range(0, len(x), step):
         rows = slice(start, min(start + step, len(x)))
-        xt, yt = np.ascontiguousarray(x[rows].T), y[:, rows]
+        xt = np.ascontiguousarray(x[rows].T)
         w = None if weight is None else weight[rows]
-        total = np.zeros(xt.shape[1], dtype=out.dtype)
-        for context in range(n_contexts):
-            fit, pull, lever, spread = np.split(stack[context] @ xt, edges)
-            residual = np.subtract(yt, fit, out=fit)
-            change = _loss_change(residual, pull, lever, spread, inside[context, rows], w)
-            change *= scale[context]
-            total += change
-        out[rows] = total / n_contexts
+        for first in range(0, n_contexts, at_once):
+            some = slice(first, min(first + at_once, n_contexts))
+            product = (stack[some].reshape(-1, width) @ xt).reshape(-1, n_columns, xt.shape[1])
+            fit, pull, lever, spread = np.split(product, edges, axis=1)
+            residual = np.subtract(y[:, rows], fit, out=fit)
+            change = _loss_change(residual, pull, lever, spread, inside[some, rows], w)
+            out[rows] += scale[some] @ change
+    out /= n_contexts
 
 
 def _loss_change(
@@ -97,11 +99,11 @@ def _loss_change(
     inside: NDArray[np.bool_],
     weight: Floats | None,
 ) -> Floats:
-    """Change of the loss that each row makes to one context, by the module's two formulas."""
-    slope = np.einsum("cb,cb->b", residual, pull)
-    size = np.einsum("cb,cb->b", residual, residual)
-    h = np.einsum("kb,kb->b", lever, lever)
-    q = np.einsum("kb,kb->b", spread, spread)
+    """Change of the loss that each row makes to each context, by the module's two formulas."""
+    slope = np.einsum("lcb,lcb->lb", residual, pull)
+    size = np.einsum("lcb,lcb->lb", residual, residual)
+    h = np.einsum("lkb,lkb->lb", lever, lever)
+    q = np.einsum("lkb,lkb->lb", spread, spread)
     if weight is not None:
         slope, h, q = slope * weight, h * weight, q * weight**2
     sign = np.where(inside, h.dtype.type(-1), h.dtype.type(1))

@@ -95,7 +95,7 @@ def value_nested(
         "game_level_coalitions": len(upper.players),
         "coalitions_exact": estimate.coalitions.is_exact,
         "n_payoffs": estimate.coalitions.n_payoffs,
-        "n_contexts": len(estimate.flat.value) * _thresholds(plan),
+        "n_contexts": _n_contexts(plan, estimate),
         "sum_before_correction": float(s.sum()),
         **surrogate_check(game, probe, plan, case, upper),
         **(game.report() if isinstance(game, MeanGame) else {}),
@@ -109,6 +109,11 @@ def value_nested(
 
 def _thresholds(plan: Plan) -> int:
     return max(1, plan.n_contexts // N_ORDERS)
+
+
+def _n_contexts(plan: Plan, estimate: Estimate) -> int:
+    closed_form = isinstance(plan.utility, Neighbours)
+    return 0 if closed_form else len(estimate.flat.value) * _thresholds(plan)
 
 
 def _estimated(case: Case, game: Game, probe: Probe, upper: Upper, plan: Plan) -> Estimate:

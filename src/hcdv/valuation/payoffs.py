@@ -53,7 +53,7 @@ def coalition_game(
     if isinstance(utility, LeastSquares):
         return probe.game(case, code, n_groups, n_jobs, keep_as=keep_as)
     if isinstance(utility, Payoffs):
-        return _own_payoff(case, utility, code, n_jobs, progress)
+        return _own_payoff(case, utility, code, n_groups, n_jobs, progress)
     if isinstance(utility, Neighbours):
         return MeanGame([_neighbours(case, utility, k, code, n_groups, n_jobs) for k in _judges(case)])
     return MeanGame([
@@ -67,8 +67,9 @@ def _judges(case: Case) -> range:
 
 
 def _own_payoff(
-    case: Case, utility: Payoffs, code: NDArray[np.intp], n_jobs: int | None, progress: Any
-) -> CallableGame:
+    case: Case, utility: Payoffs, code: NDArray[np.intp], n_groups: int, n_jobs: int | None,
+    progress: Any,
+) -> CallableGame:  # fmt: skip
     """Row indices are those of the user's own order."""
     position = case.originals.position
     groups = np.empty_like(code)
@@ -76,6 +77,7 @@ def _own_payoff(
     return CallableGame(
         utility.function, len(code), groups,
         bounds=utility.bounds, empty=utility.empty, n_jobs=n_jobs, progress=progress,
+        n_groups=n_groups,
     )  # fmt: skip
 
 
@@ -106,4 +108,5 @@ def _retrained(
         scorer=metric if utility.scorer is None else utility.scorer,
         sample_weight=None if weight is None else weight[rows],
         n_jobs=n_jobs, seed=seed, bounds=utility.bounds, empty=utility.empty, progress=progress,
+        n_groups=n_groups,
     )  # fmt: skip

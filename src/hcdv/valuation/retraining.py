@@ -50,8 +50,9 @@ class RetrainingGame(CachedGame):
         Anything with fit and predict; it is cloned, never fitted itself.
     X, y, X_val, y_val
         Rows as an array, a sparse matrix or a DataFrame, and their labels.
-    groups
-        The player each row of X belongs to, numbered from 0.
+    groups, n_groups
+        The player each row of X belongs to, numbered from 0, and how many players there are,
+        where the last of them hold no row.
     scorer
         "accuracy", "balanced_accuracy", "auc", "r2", "loss" (1 − loss/loss(∅)), another
         scikit-learn scorer's name, or scorer(model, X, y).
@@ -88,8 +89,9 @@ class RetrainingGame(CachedGame):
         progress: Progress | None = None,
         bounds: Bounds | None = None,
         empty: float | None = None,
+        n_groups: int | None = None,
     ) -> None:
-        super().__init__(groups, n_jobs=n_jobs, progress=progress)
+        super().__init__(groups, n_groups=n_groups, n_jobs=n_jobs, progress=progress)
         train, validation = (as_rows(X), np.asarray(y)), (as_rows(X_val), np.asarray(y_val))
         weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
         for name, part, n in (
@@ -185,8 +187,9 @@ class CallableGame(CachedGame):
         empty: float | None = None,
         n_jobs: int | None = None,
         progress: Progress | None = None,
+        n_groups: int | None = None,
     ) -> None:
-        super().__init__(groups, n_jobs=n_jobs, progress=progress)
+        super().__init__(groups, n_groups=n_groups, n_jobs=n_jobs, progress=progress)
         if len(self.groups) != n_rows:
             raise DataError(
                 f"groups must have one entry a row, {n_rows}, got {len(self.groups)}."
