@@ -47,7 +47,7 @@ class Meter:
             raise OutOfTime
 
     def permutation_done(self):
-        """Note the time, so that a permutation cut short does not count in a mean."""
+        """Note the time: what comes after it belongs to a permutation cut short."""
         self.permutations += 1
         self.of_permutations = {
             "permutations_done": self.permutations,

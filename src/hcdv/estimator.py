@@ -19,7 +19,7 @@ from hcdv.engines.local import one_thread_each
 from hcdv.intake import EncoderSettings, Intake, build_case, read_table
 from hcdv.result import Run, run_of
 from hcdv.settings import checked_plan, grown_tree
-from hcdv.uses import explanation, forgetting, selection, suspects
+from hcdv.uses import diagnosis, explanation, forgetting, selection, suspects
 from hcdv.valuation.methods import value
 
 if TYPE_CHECKING:
@@ -183,6 +183,11 @@ class HCDV(BaseEstimator):
             self._set(forgetting.forget(self.run_, rows))
         return self
 
+    def guarantees(self, confidence: float = 0.95) -> dict[str, dict[str, Any]]:
+        """The paper's guarantees held against this run: what was promised, what is estimated."""
+        check_is_fitted(self, "values_")
+        return diagnosis.diagnosis(self.run_, confidence)
+
     def to_frame(self) -> pd.DataFrame:
         """One row a training row: id, value, stderr, parts, leaf, label."""
         check_is_fitted(self, "values_")
@@ -246,5 +251,3 @@ class HCDV(BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.string = True
         return tags
-
-

@@ -31,9 +31,8 @@ def payoff_bound(
     *,
     contrast_weight: float = 1.0,
     consistency_weight: float = 0.0,
-    n_classes: int = 2,
 ) -> float:
-    """B = 1 + λ·d_max, Eq. (21), with our κ(1 − 1/C): no payoff is larger in size.
+    """B = 1 + λ·d_max, Eq. (21), with our κ as |A| ≤ 1: no payoff is larger in size.
 
     For M in [0, 1]: accuracy, balanced accuracy, AUC. Cosine distance has d_max = 2. For
     an unbounded M, such as 1 − loss/loss(∅), there is no B: use `bernstein_error`.
@@ -43,7 +42,7 @@ def payoff_bound(
     for name, value in zip(names, settings, strict=True):
         if not value >= 0:
             raise ParameterError(name, value, "zero or more")
-    return 1 + contrast_weight * max_distance + consistency_weight * (1 - 1 / n_classes)
+    return 1 + contrast_weight * max_distance + consistency_weight
 
 
 def deviation_probability(

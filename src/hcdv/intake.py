@@ -6,6 +6,8 @@ on the order in which the rows came.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from hcdv.embedding.encoders import Encoder, make_encoder
 from hcdv.embedding.folds import fold_encoders
+from hcdv.embedding.neural import NeuralEncoder
 from hcdv.embedding.rows import Rows, read_rows
 from hcdv.embedding.tables import TableEncoder
 from hcdv.errors import DataError
@@ -93,10 +96,12 @@ def read_table(
     )  # fmt: skip
 
 
-def take(rows: Rows, index: NDArray[np.generic]) -> Rows:
+def take(rows: Rows, index: NDArray[Any]) -> Rows:
     """Some of the rows, by index or mask."""
     if rows.frame is not None:
-        return Rows(frame=rows.frame.iloc[np.flatnonzero(index) if index.dtype == bool else index])
+        return Rows(
+            frame=rows.frame.iloc[np.flatnonzero(index) if index.dtype == bool else index]
+        )
     if rows.sparse is not None:
         return Rows(sparse=rows.sparse[index])
     assert rows.array is not None
@@ -113,7 +118,12 @@ def row_keys(ids: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def build_case(
-    table: Table, settings: EncoderSettings, X_val: Any, y_val: Any, seed: int, n_jobs: int | None
+    table: Table,
+    settings: EncoderSettings,
+    X_val: Any,
+    y_val: Any,
+    seed: int,
+    n_jobs: int | None,
 ) -> Intake:
     """Embed the rows, and set up who judges whom."""
     target, n = table.target, len(table.rows)
@@ -123,6 +133,7 @@ def build_case(
         target = Target(target.labels, None, float(numbers.mean()), target.scale)
     table_encoder = TableEncoder().fit(table.rows)
     X = table_encoder.transform(table.rows)
+    _refuse_huge(X)
     encoder = make_encoder(
         settings.encoder, table.rows, dispersion_weight=settings.dispersion_weight,
         smoothness_weight=settings.smoothness_weight, device=settings.device, n_jobs=n_jobs,
@@ -130,7 +141,9 @@ def build_case(
     folds = _folds(table, target, seed, need=judged is None or encoder.supervised)
     rng = np.random.default_rng([seed, 0])
     code = target.coded(target.labels)
-    encoder = encoder.fit(X, target.labels if encoder.supervised else None, rng)
+    with _told_of_validation():
+        X_judge = None if judged is None else table_encoder.transform(judged[0])
+    encoder = _fitted(encoder, X, target, X_judge, judged, rng)
     views = [unit(encoder.transform(X))]
     encoders = [encoder]
     judging_view = np.zeros(folds.eligible.shape[1], dtype=np.intp)
@@ -140,12 +153,12 @@ def build_case(
         views += [unit(one.transform(X)) for one in by_fold]
         judging_view = np.arange(1, len(views))
     points = [
-        Points(Z, code, target.n_classes, table.key, folds.fold, table.weight) for Z in views
+        Points(Z, code, target.n_classes, table.key, folds.fold, table.weight)
+        for Z in views
     ]
     originals_judged: list[tuple[Any, NDArray[Any]]] = []
     judges: list[Judge] = []
     if judged is not None:
-        X_judge = table_encoder.transform(judged[0])
         own = Points(
             unit(encoder.transform(X_judge)), target.coded(judged[1]), target.n_classes,
             np.zeros(len(judged[1]), np.uint64), np.zeros(len(judged[1]), np.intp),
@@ -157,13 +170,27 @@ def build_case(
             view = int(judging_view[fold])
             own_rows = np.flatnonzero(folds.fold == fold)
             judges.append(Judge(points[view].take(own_rows), view, folds.eligible[k]))
-            originals_judged.append((take(table.rows, own_rows).table, target.labels[own_rows]))
+            originals_judged.append(
+                (take(table.rows, own_rows).table, target.labels[own_rows])
+            )
     originals = Originals(table.rows.table, target.labels, originals_judged, table.position)
-    notes = [*table_encoder.notes, *_notes(target, judged, n)]
+    notes = [*table_encoder.notes, *_row_notes(X, target), *_notes(target, judged, n)]
     reason = getattr(encoder, "reason", "")
     if reason:
         notes.append(f"encoder: {reason}")
-    return Intake(Case(points, judges, judging_view, originals), table_encoder, encoder, notes)
+    return Intake(
+        Case(points, judges, judging_view, originals), table_encoder, encoder, notes
+    )
+
+
+def _fitted(
+    encoder: Encoder, X: Any, target: Target, X_judge: Any, judged: Any,
+    rng: np.random.Generator,
+) -> Encoder:  # fmt: skip
+    """Learn from the training rows; a validation set tells neural encoders when to stop."""
+    if isinstance(encoder, NeuralEncoder) and judged is not None:
+        return encoder.fit(X, target.labels, rng, X_judge, judged[1])
+    return encoder.fit(X, target.labels if encoder.supervised else None, rng)
 
 
 def unit(Z: Any) -> NDArray[np.floating]:
@@ -175,20 +202,45 @@ def unit(Z: Any) -> NDArray[np.floating]:
     return Z
 
 
+@contextmanager
+def _told_of_validation() -> Iterator[None]:
+    """Errors that name X are about X_val here."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"X_val: {error}") from error
+
+
+def _refuse_huge(X: Any) -> None:
+    """Squares of larger cells overflow, and everything after them is NaN."""
+    cells = X.data if hasattr(X, "tocsr") else np.asarray(X)
+    if not cells.size or cells.dtype.kind != "f":
+        return
+    limit = 1e-3 * float(np.finfo(cells.dtype).max) ** 0.5
+    largest = max(float(cells.max()), -float(cells.min()))
+    if largest > limit:
+        raise DataError(
+            f"X must hold numbers of size up to {limit:.0e}, got {largest:.3g}: its square "
+            "overflows. Rescale the columns, as in X / abs(X).max(axis=0)."
+        )
+
+
 def _validation(X_val: Any, y_val: Any, target: Target) -> tuple[Rows, NDArray[Any]] | None:
     if X_val is None and y_val is None:
         return None
     if X_val is None:
         raise DataError("X_val must be given with y_val, got None. Pass both, or neither.")
-    rows = read_rows(X_val)
+    with _told_of_validation():
+        rows = read_rows(X_val)
     labels = as_labels(rows.target if y_val is None else y_val, len(rows), "y_val")
     if target.classes is not None:
         labels = labels.astype(target.labels.dtype) if labels.dtype.kind == "O" else labels
         if len(np.unique(labels)) < 2:
             raise DataError(
-                f"y_val must have at least 2 classes, got one: {labels[0]!r}. A validation set "
-                "of one class cannot tell models apart."
+                f"y_val must have at least 2 classes, got one: {labels[0].item()!r}. A "
+                "validation set of one class cannot tell models apart."
             )
+        target.coded(labels)  # refuses unknown classes before any encoder is fitted
     elif float(np.std(labels.astype(np.float64))) == 0:
         raise DataError(f"y_val must vary, got {labels[0]} in all {len(labels)} rows.")
     return rows, labels
@@ -197,7 +249,9 @@ def _validation(X_val: Any, y_val: Any, target: Target) -> tuple[Rows, NDArray[A
 def _folds(table: Table, target: Target, seed: int, *, need: bool) -> Folds:
     if not need:
         n = len(table.rows)
-        return Folds(np.zeros(n, np.intp), np.zeros(0, np.intp), np.ones((0, 1), dtype=bool))
+        return Folds(
+            np.zeros(n, np.intp), np.zeros(0, np.intp), np.ones((0, 1), dtype=bool)
+        )
     if table.time is not None:
         return time_folds(table.time)
     if table.groups is not None:
@@ -213,8 +267,10 @@ def _column(given: Any, rows: Rows, n: int, name: str) -> NDArray[Any] | None:
         return None
     if isinstance(given, str):
         if rows.frame is None or given not in rows.frame.columns:
-            known = "X has no named columns" if rows.frame is None else (
-                f"X has {', '.join(map(repr, list(rows.frame.columns)[:8]))}"
+            known = (
+                "X has no named columns"
+                if rows.frame is None
+                else (f"X has {', '.join(map(repr, list(rows.frame.columns)[:8]))}")
             )
             raise DataError(f"{name} must name a column of X, got {given!r}; {known}.")
         given = rows.frame[given]
@@ -227,7 +283,9 @@ def _column(given: Any, rows: Rows, n: int, name: str) -> NDArray[Any] | None:
         import pandas as pd
 
         if pd.isna(column).any():
-            raise DataError(f"{name} must have no missing entries, got {int(pd.isna(column).sum())}.")
+            raise DataError(
+                f"{name} must have no missing entries, got {int(pd.isna(column).sum())}."
+            )
         column = column.astype(str)
     return column
 
@@ -235,7 +293,10 @@ def _column(given: Any, rows: Rows, n: int, name: str) -> NDArray[Any] | None:
 def _weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sample_weight must hold numbers: {error}.") from error
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
     if weight.ndim != 1:
@@ -251,7 +312,7 @@ def _weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.sum() > 0):
         raise DataError(
             "sample_weight must be finite, none negative and not all zero, got values from "
-            f"{np.nanmin(weight)} to {np.nanmax(weight)}."
+            f"{weight.min()} to {weight.max()}."
         )
     return weight
 
@@ -259,16 +320,51 @@ def _weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
 def _ids(ids: Any, n: int) -> NDArray[Any]:
     found = np.asarray(ids)
     if found.shape != (n,):
-        raise DataError(f"ids must have one entry for each of {n} rows, got shape {found.shape}.")
+        raise DataError(
+            f"ids must have one entry for each of {n} rows, got shape {found.shape}."
+        )
     if found.dtype.kind not in "iu":
+        import pandas as pd
+
+        if n_missing := int(pd.isna(found).sum()):
+            raise DataError(f"ids must have no missing entries, got {n_missing}.")
         found = found.astype(str)
     names, count = np.unique(found, return_counts=True)
     if len(names) < n:
         raise DataError(
-            f"ids must be unique, got {names[np.argmax(count)]!r} {count.max()} times. "
+            f"ids must be unique, got {names[np.argmax(count)].item()!r} {count.max()} times. "
             "Drop the repeated rows, or leave ids out to use row numbers."
         )
     return found
+
+
+def _row_notes(X: Any, target: Target) -> list[str]:
+    """Constant columns of a plain array, and rows that are there more than once."""
+    notes: list[str] = []
+    dense = isinstance(X, np.ndarray)
+    if dense and X.ndim == 2:
+        constant = np.flatnonzero(X.max(axis=0) == X.min(axis=0))
+        if 0 < len(constant) < X.shape[1]:
+            shown = ", ".join(map(str, constant[:5])) + (" …" if len(constant) > 5 else "")
+            notes.append(f"{len(constant)} columns are constant and carry nothing: {shown}")
+    flat = X.reshape(len(X), -1) if dense else X
+    mark = np.random.default_rng(0).normal(size=flat.shape[1])  # equal rows, equal sums
+    total = np.einsum("nd,d->n", flat, mark) if dense else flat @ mark
+    first, code, count = np.unique(total, return_inverse=True, return_counts=True)
+    if len(first) == 1:
+        notes.append("all rows are identical: their labels alone can tell them apart")
+    elif len(first) < len(total):
+        pairs = np.unique(np.stack([code, _label_codes(target)]), axis=1)
+        mixed = np.bincount(pairs[0], minlength=len(first)) > 1
+        notes.append(
+            f"{int(count[count > 1].sum())} rows are there more than once, "
+            f"{int(count[mixed].sum())} of them with different labels"
+        )
+    return notes
+
+
+def _label_codes(target: Target) -> NDArray[np.intp]:
+    return np.unique(target.labels, return_inverse=True)[1]
 
 
 def _notes(target: Target, judged: Any, n: int) -> list[str]:
@@ -277,13 +373,17 @@ def _notes(target: Target, judged: Any, n: int) -> list[str]:
         code = target.coded(target.labels)
         count = np.bincount(code, minlength=target.n_classes)
         if count.min() < 5:
-            rare = target.classes[int(np.argmin(count))]
-            notes.append(f"class {rare!r} has only {count.min()} of {n} rows: its values are rough")
+            rare = target.classes[int(np.argmin(count))].item()
+            notes.append(
+                f"class {rare!r} has only {count.min()} of {n} rows: its values are rough"
+            )
         if judged is not None:
             seen = np.bincount(target.coded(judged[1]), minlength=target.n_classes) > 0
             if not seen.all():
                 lost = ", ".join(map(repr, target.classes[~seen][:5].tolist()))
-                notes.append(f"validation has no row of class {lost}: its rows are judged by others")
+                notes.append(
+                    f"validation has no row of class {lost}: its rows are judged by others"
+                )
     if judged is None:
         notes.append(
             "no validation set: folds of the training rows judge models taught with the others"

@@ -46,7 +46,7 @@ def group_folds(groups: NDArray[Any], seed: int, n_folds: int = N_FOLDS) -> Fold
     names, code, size = np.unique(groups, return_inverse=True, return_counts=True)
     if len(names) < 2:
         raise DataError(
-            f"groups must hold at least 2 groups to hold some out, got one: {names[0]!r}. "
+            f"groups must hold at least 2 groups to hold some out, got one: {names[0].item()!r}. "
             "Pass a validation set, or leave groups out."
         )
     n_folds = min(n_folds, len(names))

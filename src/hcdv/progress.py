@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 
 def bar(what: str) -> Callable[[int, int], None]:
     """A callback (done, total) that draws a bar on standard error if that is a terminal."""
     from tqdm.auto import tqdm
 
-    drawn: dict[str, tqdm[None]] = {}
+    drawn: dict[str, Any] = {}
 
     def show(done: int, total: int) -> None:
         if "bar" not in drawn:

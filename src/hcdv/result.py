@@ -90,7 +90,9 @@ class Run:
     def tree(self) -> Tree:
         """The tree over the user's rows."""
         tree = self.canonical_tree
-        return Tree(self.position[tree.order], tree.parent, tree.start, tree.stop, tree.name)
+        return Tree(
+            self.position[tree.order], tree.parent, tree.start, tree.stop, tree.name
+        )
 
     @property
     def checks(self) -> dict[str, Any]:
@@ -159,7 +161,9 @@ class Run:
         top = np.argsort(-share, axis=0, kind="stable")[:most]
         names = [str(name) for name in self.target.classes.tolist()]
         return [
-            ", ".join(f"{names[c]} {share[c, node]:.0%}" for c in column if share[c, node] > 0)
+            ", ".join(
+                f"{names[c]} {share[c, node]:.0%}" for c in column if share[c, node] > 0
+            )
             for node, column in enumerate(top.T)
         ]
 
@@ -170,5 +174,12 @@ def run_of(
 ) -> Run:  # fmt: skip
     """Bring the pieces of a fit together."""
     return Run(
-        intake.case, tree, plan, valuation, table.target, table.ids, seconds, list(intake.notes)
+        intake.case,
+        tree,
+        plan,
+        valuation,
+        table.target,
+        table.ids,
+        seconds,
+        list(intake.notes),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,16 +17,21 @@ from hcdv.valuation.methods import METHODS
 from hcdv.valuation.moments import CLASSIFICATION_METRICS, REGRESSION_METRICS
 from hcdv.valuation.plan import Plan, default_contexts, default_permutations
 from hcdv.valuation.points import Case
-from hcdv.valuation.utility import resolve_utility
+from hcdv.valuation.utility import LeastSquares, resolve_utility
 
 CONSISTENCY_WEIGHT = 4.0  # κ: evidence 7 has 4…8; parts of comparable size per point
 GIVEN_LEVELS = ("groups", "classes")
+BRANCHING = 8  # the default, which serves a table of any length
 
 
 def checked_plan(settings: Any) -> Callable[[Table], Plan]:
     """Check every setting of an estimator; the answer makes the plan once the data is read."""
     _one_of("method", settings.method, METHODS)
-    metrics = ("auto", *CLASSIFICATION_METRICS, *[m for m in REGRESSION_METRICS if m != "loss"])
+    metrics = (
+        "auto",
+        *CLASSIFICATION_METRICS,
+        *[m for m in REGRESSION_METRICS if m != "loss"],
+    )
     _one_of("metric", settings.metric, metrics)
     _one_of("device", settings.device, ("auto", "cpu", "cuda"))
     _one_of("engine", settings.engine, ("local",))
@@ -46,6 +51,12 @@ def checked_plan(settings: Any) -> Callable[[Table], Plan]:
             "semivalue", settings.semivalue, f'"shapley" for method="{settings.method}"',
             'Use method="nested" for other semivalues.',
         )  # fmt: skip
+    if semivalue != "shapley" and not isinstance(utility, LeastSquares):
+        raise ParameterError(
+            "semivalue", settings.semivalue, '"shapley" for this utility',
+            'Use utility="kernel", "fourier" or "linear" for other semivalues.',
+        )  # fmt: skip
+    _refuse_rounds(settings, semivalue)
     weight = settings.consistency_weight
     if weight is None:
         weight = 0.0 if settings.method == "paper" else CONSISTENCY_WEIGHT
@@ -53,6 +64,7 @@ def checked_plan(settings: Any) -> Callable[[Table], Plan]:
 
     def plan(table: Table) -> Plan:
         n = len(table.rows)
+        _refuse_too_many_children(settings.branching, n)
         contexts, permutations = settings.n_contexts, settings.n_permutations
         return Plan(
             settings.method, table.metric, utility, float(settings.dispersion_weight),
@@ -62,6 +74,18 @@ def checked_plan(settings: Any) -> Callable[[Table], Plan]:
         )  # fmt: skip
 
     return plan
+
+
+def _refuse_rounds(settings: Any, semivalue: Any) -> None:
+    """Only the default method samples in rounds until it is content."""
+    if settings.method == "nested" and semivalue == "shapley":
+        return
+    for name in ("precision", "time_budget"):
+        if getattr(settings, name) is not None:
+            raise ParameterError(
+                name, getattr(settings, name), 'None unless method="nested" with '
+                'semivalue="shapley"', "Use n_contexts and n_permutations to sample more.",
+            )  # fmt: skip
 
 
 def grown_tree(settings: Any, table: Table, case: Case, seed: int) -> Tree:
@@ -82,6 +106,17 @@ def grown_tree(settings: Any, table: Table, case: Case, seed: int) -> Tree:
     )  # fmt: skip
 
 
+def _refuse_too_many_children(branching: Any, n_rows: int) -> None:
+    """More children than rows would be empty; as many as the default has are let through."""
+    numbers = [level for level in _levels(branching) if not isinstance(level, str)]
+    most = max(n_rows, BRANCHING)
+    if any(level > most for level in numbers):
+        raise ParameterError(
+            "branching", branching, f"at most {most} for {n_rows} rows",
+            "Coalitions hold one row at least.",
+        )  # fmt: skip
+
+
 def _given(level: str, table: Table) -> np.ndarray[Any, Any]:
     if level == "classes":
         return table.target.labels
@@ -98,7 +133,7 @@ def _levels(branching: Any) -> list[Any]:
     names = (*GIVEN_LEVELS, "flat")
     for level in levels:
         whole = isinstance(level, Integral) and not isinstance(level, bool)
-        if not (whole and level >= 2) and level not in names:
+        if not (whole and int(level) >= 2) and level not in names:
             raise ParameterError(
                 "branching", branching, 'a number from 2, "groups", "classes", or several in a '
                 'sequence; or "flat"',
@@ -119,7 +154,9 @@ def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
         return
     close = difflib.get_close_matches(str(value), allowed, 1)
     hint = f'Did you mean "{close[0]}"?' if close else ""
-    raise ParameterError(name, value, "one of " + ", ".join(f'"{a}"' for a in allowed), hint)
+    raise ParameterError(
+        name, value, "one of " + ", ".join(f'"{a}"' for a in allowed), hint
+    )
 
 
 def _number(
@@ -127,9 +164,12 @@ def _number(
 ) -> None:
     if value is None and optional:
         return
-    is_real = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
-    if not is_real or float(value) < low or (open_below and float(value) == low):
-        raise ParameterError(name, value, "a positive number" if open_below else "zero or more")
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    number = float(cast("float", value)) if is_real else np.nan
+    if not np.isfinite(number) or number < low or (open_below and number == low):
+        raise ParameterError(
+            name, value, "a positive number" if open_below else "zero or more"
+        )
 
 
 def _whole(name: str, value: Any, low: int, *, optional: bool = False) -> None:
@@ -141,13 +181,19 @@ def _whole(name: str, value: Any, low: int, *, optional: bool = False) -> None:
 
 def _jobs(n_jobs: Any) -> None:
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or int(n_jobs) == 0):
-        raise ParameterError("n_jobs", n_jobs, "None, a number of workers, or -1 for all cores")
+        raise ParameterError(
+            "n_jobs", n_jobs, "None, a number of workers, or -1 for all cores"
+        )
 
 
 def _semivalue(semivalue: Any) -> Any:
     if isinstance(semivalue, str) and semivalue in ("shapley", "banzhaf", "loo"):
         return semivalue
-    if isinstance(semivalue, list | tuple) and len(semivalue) == 3 and semivalue[0] == "beta":
+    if (
+        isinstance(semivalue, list | tuple)
+        and len(semivalue) == 3
+        and semivalue[0] == "beta"
+    ):
         alpha, beta = semivalue[1:]
         _number("semivalue's α", alpha, 0.0, open_below=True)
         _number("semivalue's β", beta, 0.0, open_below=True)
@@ -160,10 +206,16 @@ def _semivalue(semivalue: Any) -> Any:
 def _seed(random_state: Any) -> int:
     if random_state is None:
         return int(np.random.default_rng().integers(2**31))
-    if isinstance(random_state, Integral) and int(random_state) >= 0:
+    if isinstance(random_state, Integral):
+        if int(random_state) < 0:
+            raise ParameterError(
+                "random_state", random_state, "None, a number from 0, or a generator"
+            )
         return int(random_state)
     if hasattr(random_state, "randint"):
         return int(random_state.randint(2**31 - 1))
     if hasattr(random_state, "integers"):
         return int(random_state.integers(2**31))
-    raise ParameterError("random_state", random_state, "None, a number from 0, or a generator")
+    raise ParameterError(
+        "random_state", random_state, "None, a number from 0, or a generator"
+    )

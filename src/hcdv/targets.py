@@ -48,8 +48,16 @@ def as_labels(y: Any, n_rows: int, name: str = "y") -> NDArray[Any]:
             "passed, but the target y is None. Pass the label column."
         )
     if hasattr(y, "toarray"):
-        raise DataError(f"{name} must be one label a row, got a sparse matrix. Pass an array.")
-    labels = np.asarray(y)
+        raise DataError(
+            f"{name} must be one label a row, got a sparse matrix. Pass an array."
+        )
+    try:
+        labels = np.asarray(y)
+    except ValueError as error:  # lists of labels, of different lengths
+        raise DataError(
+            f"{name} must have one label a row, got lists of different lengths. Multi-label "
+            "targets are not supported: value one label column at a time."
+        ) from error
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -65,7 +73,17 @@ def as_labels(y: Any, n_rows: int, name: str = "y") -> NDArray[Any]:
     if labels.dtype.kind == "c":
         raise DataError(f"{name} must be real: complex data not supported.")
     _refuse_holes(labels, name)
-    return labels.astype(str) if labels.dtype.kind == "O" else labels
+    return _unboxed(labels) if labels.dtype.kind == "O" else labels
+
+
+def _unboxed(labels: NDArray[Any]) -> NDArray[Any]:
+    """Numbers and booleans kept as objects become what they are, all else text."""
+    plain = np.array(
+        [getattr(label, "item", lambda label=label: label)() for label in labels]
+    )
+    if plain.shape == labels.shape and plain.dtype.kind in "biuf":
+        return plain
+    return labels.astype(str)
 
 
 def _refuse_holes(labels: NDArray[Any], name: str) -> None:
@@ -105,8 +123,10 @@ def read_target(y: Any, n_rows: int, metric: str) -> Target:
             "class has nothing to learn; check the label column."
         )
     if len(classes) == len(labels) and len(labels) > 2:
-        way = 'If it is a number to predict, pass metric="r2".' if numeric else (
-            "Is it an id column?"
+        way = (
+            'If it is a number to predict, pass metric="r2".'
+            if numeric
+            else ("Is it an id column?")
         )
         raise DataError(
             f"y must repeat its labels, got {len(labels)} different ones in {len(labels)} "

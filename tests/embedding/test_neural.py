@@ -61,6 +61,9 @@ def test_training_stops_when_held_out_rows_no_longer_gain_and_keeps_the_best():
     assert len(held_out) < 40
     assert encoder.best_epoch_ == int(np.argmax(held_out))
     assert len(held_out) == encoder.best_epoch_ + 2
+    # Seen alone, the best epoch is the last: training that long gives the same weights.
+    shorter, X, _ = trained(n_epochs=encoder.best_epoch_ + 1, patience=1, learning_rate=0.3)
+    assert (encoder.transform(X) == shorter.transform(X)).all()
 
 
 def test_a_given_validation_set_is_what_stops_training():

@@ -56,8 +56,8 @@ def read_rows(X: Any) -> Rows:
     n, *shape = rows.table.shape
     if n == 0 or 0 in shape:
         raise DataError(
-            f"X must hold at least one row and one column, got {n} rows and "
-            f"{' × '.join(map(str, shape))} columns. Check the filter that produced it."
+            f"X must hold at least one row and one column, got {_counted(n, shape)}. "
+            "Check the filter that produced it."
         )
     return rows
 
@@ -234,7 +234,7 @@ def _from_array(array: Array) -> Rows:
     if array.dtype.kind not in "biuf":
         raise DataError(
             f"X must hold real numbers, got an array of {array.dtype} with "
-            f"{array.ndim} dimensions. Convert it with X.astype(float)."
+            f"{array.ndim} dimensions{_complex(array.dtype)}. Convert it with X.astype(float)."
         )
     if array.ndim > 2:
         array = array.astype(np.float32, copy=False)
@@ -263,6 +263,19 @@ def _refuse_unless_finite(array: Array) -> None:
         f"X must be finite, got {what} at row {first[0]}, column {first[1]} "
         f"({int(bad.sum())} such cells in all). {way_out}"
     )
+
+
+def _counted(n: int, shape: list[int]) -> str:
+    """Rows and columns in words, with those of scikit-learn where it has some for the case."""
+    if n:
+        return (
+            f"{n} rows: 0 feature(s) (shape={(n, *shape)}) while a minimum of 1 is required"
+        )
+    return f"0 rows and {' × '.join(map(str, shape))} columns"
+
+
+def _complex(dtype: np.dtype[Any]) -> str:
+    return ": complex data not supported" if dtype.kind == "c" else ""
 
 
 def _not_a_table(shape: tuple[int, ...]) -> DataError:

@@ -21,7 +21,11 @@ Answer = TypeVar("Answer")
 
 def n_workers(n_jobs: int | None) -> int:
     """Resolve n_jobs as joblib does: None is one worker, -1 is every available core."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1
+    )
     if n_jobs is None:
         return 1
     return max(1, cores + 1 + n_jobs) if n_jobs < 0 else n_jobs

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -143,7 +144,7 @@ class Tree:
         codes[self.order] = np.repeat(index[along], np.diff(edges))
         return codes
 
-    def node_sums(self, values: ArrayLike) -> NDArray[np.generic]:
+    def node_sums(self, values: ArrayLike) -> NDArray[Any]:
         """Sums of row values (..., n) over each node, (..., m).
 
         Rows are added within leaves and nodes from their children, so that children sum

@@ -28,7 +28,9 @@ class Explanation:
     n_rows: int
     parts: dict[str, float]
     label: dict[str, Any]  # given, suggested, score, probability, is_suspect
-    path: list[dict[str, Any]]  # root → leaf: id, level, size, value, value_per_row, label_mix
+    path: list[
+        dict[str, Any]
+    ]  # root → leaf: id, level, size, value, value_per_row, label_mix
     supporters: list[dict[str, Any]]  # nearest rows of its label in its leaf, or near it
     opponents: list[dict[str, Any]]  # nearest rows of other labels
 
@@ -39,8 +41,10 @@ class Explanation:
     def __str__(self) -> str:
         share = self.rank / self.n_rows
         lines = [
-            f"row {self.row} (id {self.id}): value {self.value:+.3g} ± {self.stderr:.1g}, "
-            f"rank {self.rank:,} of {self.n_rows:,} (top {share:.1%})",
+            (
+                f"row {self.row} (id {self.id}): value {self.value:+.3g} ± {self.stderr:.1g}, "
+                f"rank {self.rank:,} of {self.n_rows:,} (top {share:.1%})"
+            ),
             "  made of " + ", ".join(f"{name} {x:+.3g}" for name, x in self.parts.items()),
         ]
         label = self.label
@@ -55,7 +59,10 @@ class Explanation:
             f"{step['value']:+.3g}, {step['value_per_row']:+.2g} a row ({step['label_mix']})"
             for step in self.path
         ]
-        for name, rows in (("same label", self.supporters), ("other labels", self.opponents)):
+        for name, rows in (
+            ("same label", self.supporters),
+            ("other labels", self.opponents),
+        ):
             shown = ", ".join(
                 f"{r['row']} ({r['label']}, cosine {r['cosine']:.2f})" for r in rows
             )

@@ -49,7 +49,9 @@ def suspects(run: Run, k: int | None = None) -> pd.DataFrame:
     return frame.iloc[order[: len(order) if k is None else int(k)]].reset_index(drop=True)
 
 
-def _own_chance(scores: NDArray[np.floating], code: NDArray[np.intp]) -> NDArray[np.float64]:
+def _own_chance(
+    scores: NDArray[np.floating], code: NDArray[np.intp]
+) -> NDArray[np.float64]:
     """Scores regress one-hot − 1/C: add 1/C back, clip, and share out to one."""
     chance = np.maximum(scores.astype(np.float64) + 1.0 / len(scores), 0.0)
     total = chance.sum(axis=0)

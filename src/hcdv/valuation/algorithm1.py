@@ -122,7 +122,9 @@ def _games(
     def dispersion(masks: NDArray[np.bool_]) -> NDArray[np.float64]:
         member = masks.astype(np.float64)
         union = np.tensordot(member, sums, 1)
-        return plan.dispersion_weight * cross_label_dispersion(member @ counts, union, ratio=True)
+        return plan.dispersion_weight * cross_label_dispersion(
+            member @ counts, union, ratio=True
+        )
 
     return utility, dispersion
 
@@ -130,7 +132,9 @@ def _games(
 def _root(walk: _Walk, progress: Any) -> None:
     everyone = np.zeros(len(walk.case.points), dtype=np.intp)
     ends = np.array([[False], [True]])
-    utility, dispersion = (np.diff(game(ends))[0] for game in _games(walk, everyone, 1, progress))
+    utility, dispersion = (
+        np.diff(game(ends))[0] for game in _games(walk, everyone, 1, progress)
+    )
     walk.nodes.utility[0], walk.nodes.dispersion[0] = utility, dispersion
     walk.raw[0] = utility + dispersion
 
@@ -209,5 +213,8 @@ def _split_leaf(walk: _Walk, leaf: int, progress: Any) -> None:
     psi = _Parts(*(shapley_exact(game, len(rows)) for game in games))
     alone = np.eye(len(rows), dtype=bool)
     fitted = _fitted(walk, psi, pot, games[0](alone) + games[1](alone))
-    walk.points.utility[rows], walk.points.dispersion[rows] = fitted.utility, fitted.dispersion
+    walk.points.utility[rows], walk.points.dispersion[rows] = (
+        fitted.utility,
+        fitted.dispersion,
+    )
     walk.count("leaves_enumerated")

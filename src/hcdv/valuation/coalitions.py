@@ -101,4 +101,6 @@ def _first_level_exact(
     value, stderr = found.value.copy(), found.stderr.copy()
     value[first], stderr[first] = exact, 0.0
     fixed = reconcile(value, np.where(stderr > 0, stderr, 0.0), upper.parent)
-    return replace(found, value=fixed, stderr=stderr, n_payoffs=found.n_payoffs + 2**n_first)
+    return replace(
+        found, value=fixed, stderr=stderr, n_payoffs=found.n_payoffs + 2**n_first
+    )

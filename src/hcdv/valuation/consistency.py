@@ -62,7 +62,9 @@ def agreement(
 ) -> Agreement:
     """Ask every context of every order about every row it may judge."""
     dtype = row_dtype(len(points), features.width)
-    stacks = [np.concatenate([np.swapaxes(m, 1, 2) for m in pair], axis=1) for pair in models]
+    stacks = [
+        np.concatenate([np.swapaxes(m, 1, 2) for m in pair], axis=1) for pair in models
+    ]
     stacks = [stack.astype(dtype) for stack in stacks]
 
     def some(rows: slice) -> tuple[Floats, Floats, Floats]:
@@ -108,7 +110,9 @@ def _ask(
         others_only = np.where(yt == yt.max(axis=0), -np.inf, 0).astype(x.dtype)
         for first in range(0, n_contexts, at_once):
             some = slice(first, min(first + at_once, n_contexts))
-            product = (stack[some].reshape(-1, width) @ xt).reshape(-1, n_columns, xt.shape[1])
+            product = (stack[some].reshape(-1, width) @ xt).reshape(
+                -1, n_columns, xt.shape[1]
+            )
             fit, lever = product[:, : points.width], product[:, points.width :]
             is_in = inside[some, rows]
             h = np.einsum("lkb,lkb->lb", lever, lever) * weight[rows]

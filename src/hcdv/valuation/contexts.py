@@ -35,7 +35,7 @@ def mix(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def hashed_uniform(key: NDArray[np.uint64], seed: int, stream: int) -> NDArray[np.float64]:
     """u(seed, stream, key) in [0, 1), one number a row."""
     salt = mix(mix(np.array([seed % 2**64], dtype=np.uint64)) + np.uint64(stream))
-    return (mix(key ^ salt) >> np.uint64(11)) * 2.0**-53
+    return np.asarray((mix(key ^ salt) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
 
 
 @dataclass(frozen=True)

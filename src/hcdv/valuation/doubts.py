@@ -15,7 +15,10 @@ from hcdv.valuation.points import Case, class_weights
 from hcdv.valuation.statistics import Statistics, context_statistics
 
 SHARES = (0.3, 0.9)  # contexts of 30-90 % of the rows (evidence, first round)
-N_THRESHOLDS = 8
+N_THRESHOLDS = {
+    200_000: 8,
+    2**63: 4,
+}  # points up to → contexts an order, with a probe of each
 FIRST_STREAM = 1 << 20  # streams of the marginals' contexts stay below
 LINEAR_RIDGE, KERNEL_RIDGE = 3e-3, 1e-3  # of n
 _SKETCH = 16
@@ -33,27 +36,54 @@ class Doubts:
     scores: NDArray[np.float64]  # (C, n)
 
 
+    def joined(self, more: Doubts, rounds: int) -> Doubts:
+        """The mean with one further round, `rounds` of them in all."""
+        batches = np.concatenate([self.batches, more.batches])
+        share = 1.0 / rounds
+        return Doubts(
+            *_mean_and_variance(batches), batches,
+            (1 - share) * self.votes + share * more.votes,
+            (1 - share) * self.scores + share * more.scores,
+        )  # fmt: skip
+
+
+def _mean_and_variance(
+    batches: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of A_i, over the orders that judge row i."""
+    n_asked = np.sum(~np.isnan(batches), axis=0)
+    mean = np.nansum(batches, axis=0) / n_asked
+    square = np.nansum((batches - mean) ** 2, axis=0)
+    return mean, square / np.maximum(n_asked * (n_asked - 1), 1)
+
+
 def label_doubts(
-    case: Case, features: list[FeatureMap], seed: int, n_jobs: int | None
+    case: Case, features: list[FeatureMap], seed: int, n_jobs: int | None, number: int = 0
 ) -> Doubts:
-    """Ask the linear and the kernel probe of every context about every row."""
+    """Ask the linear and the kernel probe of every context of a round about every row."""
     views = np.unique(case.judging_view)
     held_out = len(views) > 1  # one encoder a fold: each judges its own fold only
     n_orders = 2 * len(views) if held_out else 4
-    contexts = share_contexts(n_orders, N_THRESHOLDS, seed, *SHARES, first=FIRST_STREAM)
-    view_of = np.tile(views, n_orders // len(views)) if held_out else np.repeat(views, n_orders)
+    n_thresholds = thresholds_of(len(case.points))
+    first = FIRST_STREAM + number * n_orders
+    contexts = share_contexts(n_orders, n_thresholds, seed, *SHARES, first=first)
+    view_of = (
+        np.tile(views, n_orders // len(views)) if held_out else np.repeat(views, n_orders)
+    )
     asked = [
         _of_view(case, view, features[view], contexts.take(np.flatnonzero(view_of == view)),
                  held_out, seed, n_jobs)
         for view in views
     ]  # fmt: skip
     batches = np.concatenate([one.margin for one in asked]).astype(np.float64)
-    n_asked = np.sum(~np.isnan(batches), axis=0)
-    mean = np.nansum(batches, axis=0) / n_asked
-    square = np.nansum((batches - mean) ** 2, axis=0)
-    variance = square / np.maximum(n_asked * (n_asked - 1), 1)
     votes = np.sum([one.votes for one in asked], axis=0)
-    return Doubts(mean, variance, batches, votes, np.sum([one.scores for one in asked], axis=0))
+    scores = np.sum([one.scores for one in asked], axis=0)
+    return Doubts(*_mean_and_variance(batches), batches, votes, scores)
+
+
+def thresholds_of(n_points: int) -> int:
+    """Contexts an order."""
+    return next(number for most, number in N_THRESHOLDS.items() if n_points <= most)
 
 
 def _of_view(
@@ -82,18 +112,21 @@ def _of_view(
         sketch = None if work <= _EXACT_WORK else _SKETCH
 
         def teach(
-            order: int, stats: Statistics = stats, ridge: float = ridge, sketch: int | None = sketch
+            order: int,
+            stats: Statistics = stats,
+            ridge: float = ridge,
+            sketch: int | None = sketch,
         ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
             rng = np.random.default_rng([seed, 3, int(contexts.stream[order])])
             own = Statistics(stats.gram[order], stats.cross[order])
             return context_models(own, ridge * weight.sum(), sketch, rng)
 
         models = list(ordered_map(teach, range(contexts.n_orders), n_jobs))
-        said.append(agreement(points, features, contexts, models, judged, weight, n_jobs=n_jobs))
+        said.append(
+            agreement(points, features, contexts, models, judged, weight, n_jobs=n_jobs)
+        )
     return Agreement(*(np.mean(part, axis=0) for part in _transposed(said)))
 
 
 def _transposed(said: list[Agreement]) -> list[list[NDArray[np.floating]]]:
     return [[getattr(one, name) for one in said] for name in ("margin", "votes", "scores")]
-
-

@@ -12,9 +12,11 @@ from hcdv.valuation.plan import Plan
 from hcdv.valuation.points import Case
 from hcdv.valuation.pointwise import SKETCH
 from hcdv.valuation.probe import coefficients
-from hcdv.valuation.statistics import group_statistics, Statistics
+from hcdv.valuation.statistics import Statistics, group_statistics
 
-N_STEPS = 24  # growing batches: early rows decide most, late ones hardly depend on each other
+N_STEPS = (
+    24  # growing batches: early rows decide most, late ones hardly depend on each other
+)
 
 
 def forward_selection(
@@ -59,7 +61,13 @@ def utility_gain(
         )
         barred = ~judge.eligible[None, :]
         total += point_marginals(
-            points, features, nobody, [asked], [probe.moments[k]], barred, n_jobs=plan.n_jobs
+            points,
+            features,
+            nobody,
+            [asked],
+            [probe.moments[k]],
+            barred,
+            n_jobs=plan.n_jobs,
         )[0]
     return total / len(case.judges)
 

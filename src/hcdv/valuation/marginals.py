@@ -50,7 +50,9 @@ def point_marginals(
             inside = contexts.uniforms(order, points.key[rows]) < contexts.p[order][:, None]
             scale = (-contexts.weight[order] / moments[order].c).astype(dtype)
             _block_marginals(x, y, weight, inside, stack, asked[order], scale, out[order])
-            out[order, barred[order, points.fold[rows]]] = 0.0  # the judge's own rows are dummies
+            out[order, barred[order, points.fold[rows]]] = (
+                0.0  # the judge's own rows are dummies
+            )
         return out
 
     return np.concatenate(list(ordered_map(some, chunks(len(points)), n_jobs)), axis=1)
@@ -83,7 +85,9 @@ def _block_marginals(
         w = None if weight is None else weight[rows]
         for first in range(0, n_contexts, at_once):
             some = slice(first, min(first + at_once, n_contexts))
-            product = (stack[some].reshape(-1, width) @ xt).reshape(-1, n_columns, xt.shape[1])
+            product = (stack[some].reshape(-1, width) @ xt).reshape(
+                -1, n_columns, xt.shape[1]
+            )
             fit, pull, lever, spread = np.split(product, edges, axis=1)
             residual = np.subtract(y[:, rows], fit, out=fit)
             change = _loss_change(residual, pull, lever, spread, inside[some, rows], w)

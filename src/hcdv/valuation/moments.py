@@ -21,6 +21,7 @@ from hcdv.valuation.statistics import Statistics, group_statistics
 
 CLASSIFICATION_METRICS = ("loss", "accuracy", "balanced_accuracy", "auc")
 REGRESSION_METRICS = ("loss", "r2")
+BOUNDED_METRICS = ("accuracy", "balanced_accuracy", "auc")  # in [0, 1], as Hoeffding asks
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,9 @@ class Moments:
 
     def utility(self, W: Floats) -> NDArray[np.float64]:
         """M of a stack of models, (…, D, C) → (…)."""
-        gain = np.sum((self.V @ W - 2.0 * self.b) * W, axis=(-2, -1))
-        return -gain / self.c
+        gain = (self.V @ W - 2.0 * self.b) * W
+        # One flat sum a model: over two axes, numpy's rounding depends on the stack.
+        return -gain.reshape(*W.shape[:-2], -1).sum(axis=-1) / self.c
 
 
 def _root(V: Floats) -> NDArray[np.float64]:
@@ -44,7 +46,9 @@ def _root(V: Floats) -> NDArray[np.float64]:
     return vectors[:, kept] * np.sqrt(values[kept])
 
 
-def _plain(points: Points, features: FeatureMap, weight: Floats) -> tuple[Statistics, float]:
+def _plain(
+    points: Points, features: FeatureMap, weight: Floats
+) -> tuple[Statistics, float]:
     everything = np.zeros(len(points), dtype=np.intp)
     stats = group_statistics(points, features, everything, 1, weight=weight)
     square = np.sum(points.targets(slice(None), np.dtype(float)) ** 2, axis=1)
@@ -64,7 +68,9 @@ def _pairwise(points: Points, features: FeatureMap) -> tuple[Statistics, float]:
     gram -= np.outer(x_sum.sum(0), x_sum.sum(0)) - x_sum.T @ x_sum
     cross = np.einsum("c,cde->de", others, stats.cross)
     cross -= np.outer(x_sum.sum(0), y_sum.sum(0)) - x_sum.T @ y_sum
-    n_pairs = float(count @ others) / 2.0
+    n_pairs = max(
+        float(count @ others) / 2.0, 1.0
+    )  # none: V = b = 0, every model is paid 0
     return Statistics(gram / n_pairs, cross / n_pairs), 2.0  # ‖e_a − e_b‖² = 2
 
 
@@ -73,7 +79,9 @@ def judge_moments(points: Points, features: FeatureMap, metric: str) -> Moments:
     if metric == "auc":
         stats, c = _pairwise(points, features)
     else:
-        weight = class_weights(points) if metric == "balanced_accuracy" else np.ones(len(points))
+        weight = (
+            class_weights(points) if metric == "balanced_accuracy" else np.ones(len(points))
+        )
         stats, c = _plain(points, features, weight / weight.sum())
     gram = (stats.gram + stats.gram.T) / 2.0
     return Moments(gram, stats.cross, c, _root(gram))
@@ -102,7 +110,8 @@ def metric_of_models(
         hit = own >= scores.max(axis=0)
         balanced = metric == "balanced_accuracy"
         weight = class_weights(points) if balanced else np.ones(len(points))
-        value = hit @ (weight / weight.sum())
+        # Summed row by row, not by BLAS: a model scores the same bits in any company.
+        value = np.where(hit, weight / weight.sum(), 0.0).sum(axis=-1)
     return np.where(untaught, empty_metric(metric, points.n_classes), value)
 
 
@@ -117,4 +126,6 @@ def _auc(scores: Floats, points: Points) -> NDArray[np.float64]:
             rank = rankdata(scores[c], axis=-1)
             area = rank[:, positive].sum(axis=1) - n_pos * (n_pos + 1) / 2.0
             areas.append(area / (n_pos * n_neg))
+    if not areas:  # a fold of one class tells no models apart
+        return np.full(scores.shape[1], 0.5)
     return np.mean(areas, axis=0)

@@ -27,6 +27,7 @@ from hcdv.valuation.payoffs import MeanGame, coalition_game
 from hcdv.valuation.plan import N_ORDERS, Deadline, Plan
 from hcdv.valuation.points import Case
 from hcdv.valuation.pointwise import Batches, Probe, neighbour_values
+from hcdv.valuation.probe import ProbeGame
 from hcdv.valuation.utility import LeastSquares, Neighbours
 
 PARTS = ("utility", "dispersion", "consistency")
@@ -58,11 +59,20 @@ class Estimate:
 
     coalitions: CoalitionValues
     flat: Batches
+    doubts: Doubts
+
+    def mean_stderr(self, upper: Upper, consistency_weight: float) -> float:
+        """Mean standard error of the values."""
+        scale = consistency_weight / len(upper.code)
+        variance = self.point_variance(upper) + scale**2 * self.doubts.variance
+        return float(np.sqrt(variance).mean())
 
     def point_variance(self, upper: Upper) -> NDArray[np.float64]:
         """Variance of the utility part of every point."""
         own = self.flat.variance(centred(self.flat.value, upper))
-        return own + (self.coalitions.stderr[upper.players] / upper.n_inside)[upper.code] ** 2
+        return (
+            own + (self.coalitions.stderr[upper.players] / upper.n_inside)[upper.code] ** 2
+        )
 
 
 def centred(scores: NDArray[np.floating], upper: Upper) -> NDArray[np.float64]:
@@ -88,8 +98,10 @@ def value_nested(
     estimate = _estimated(case, game, probe, upper, plan)
     s = estimate.flat.mean()
     psi = estimate.coalitions.value
-    utility = (psi[upper.players] / np.maximum(upper.n_inside, 1))[upper.code] + centred(s, upper)
-    found = assemble(case, tree, plan, probe, utility, psi[0])
+    utility = (psi[upper.players] / np.maximum(upper.n_inside, 1))[upper.code] + centred(
+        s, upper
+    )
+    found = assemble(case, tree, plan, probe, utility, psi[0], estimate.doubts)
     variance = estimate.point_variance(upper) + found.stderr**2
     notes = {
         "game_level_coalitions": len(upper.players),
@@ -97,11 +109,15 @@ def value_nested(
         "n_payoffs": estimate.coalitions.n_payoffs,
         "n_contexts": _n_contexts(plan, estimate),
         "sum_before_correction": float(s.sum()),
-        **surrogate_check(game, probe, plan, case, upper),
+        "stderr_before_correction": float(
+            np.sqrt(estimate.flat.variance(estimate.flat.value.sum(axis=1)))
+        ),
+        **surrogate_check(game, plan, case, upper),
         **(game.report() if isinstance(game, MeanGame) else {}),
     }
+    node_variance = _node_variance(tree, upper, estimate) + found.node_stderr**2
     return Valuation(
-        found.parts, np.sqrt(variance), np.sqrt(_node_variance(tree, upper, estimate) + found.node_stderr**2),
+        found.parts, np.sqrt(variance), np.sqrt(node_variance),
         _spread(tree, upper, estimate.coalitions.as_player + _additive(found, tree, upper)),
         _corrections(tree, upper, psi, s), found.surplus, found.doubts, probe, notes,
     )  # fmt: skip
@@ -119,27 +135,28 @@ def _n_contexts(plan: Plan, estimate: Estimate) -> int:
 def _estimated(case: Case, game: Game, probe: Probe, upper: Upper, plan: Plan) -> Estimate:
     """Sample in rounds until the plan is content; round 0 alone where it asks nothing more."""
     deadline = Deadline(plan)
-    estimate = _round(case, game, probe, upper, plan, 0)
-    while deadline.another(float(np.sqrt(estimate.point_variance(upper)).mean())):
-        more = _round(case, game, probe, upper, plan, deadline.rounds)
-        exact = estimate.coalitions.is_exact
-        closed = isinstance(plan.utility, Neighbours)
-        if exact and closed:
-            break
-        estimate = Estimate(
-            estimate.coalitions if exact else estimate.coalitions.joined(more.coalitions),
-            estimate.flat if closed else estimate.flat.joined(more.flat),
+
+    def coalitions(number: int) -> CoalitionValues:
+        rng = np.random.default_rng([plan.seed, 4, number])
+        cheap = isinstance(plan.utility, LeastSquares | Neighbours)
+        return coalition_values(game, upper, plan.n_permutations, rng, cheap=cheap)
+
+    def doubts(number: int) -> Doubts:
+        return label_doubts(case, probe.features, plan.seed, plan.n_jobs, number)
+
+    now = Estimate(coalitions(0), flat_batches(case, probe, plan), doubts(0))
+    sampled = not now.coalitions.is_exact
+    open_form, doubted = not isinstance(plan.utility, Neighbours), plan.consistency_weight > 0
+    if not (sampled or open_form or doubted):
+        return now
+    while deadline.another(now.mean_stderr(upper, plan.consistency_weight)):
+        number = deadline.rounds
+        now = Estimate(
+            now.coalitions.joined(coalitions(number)) if sampled else now.coalitions,
+            now.flat.joined(flat_batches(case, probe, plan, number)) if open_form else now.flat,
+            now.doubts.joined(doubts(number), number + 1) if doubted else now.doubts,
         )
-    return estimate
-
-
-def _round(
-    case: Case, game: Game, probe: Probe, upper: Upper, plan: Plan, number: int
-) -> Estimate:
-    rng = np.random.default_rng([plan.seed, 4, number])
-    cheap = isinstance(plan.utility, LeastSquares | Neighbours)
-    coalitions = coalition_values(game, upper, plan.n_permutations, rng, cheap=cheap)
-    return Estimate(coalitions, flat_batches(case, probe, plan, number))
+    return now
 
 
 def flat_batches(case: Case, probe: Probe, plan: Plan, number: int = 0) -> Batches:
@@ -151,16 +168,17 @@ def flat_batches(case: Case, probe: Probe, plan: Plan, number: int = 0) -> Batch
     contexts = semivalue_contexts(
         n_orders, _thresholds(plan), plan.seed, number * n_orders, plan.semivalue
     )
-    return probe.batches(case, contexts, plan.seed, plan.n_jobs)
+    return probe.batches(case, contexts, plan.seed, plan.n_jobs, keep=number == 0)
 
 
 def assemble(
     case: Case, tree: Tree, plan: Plan, probe: Probe, utility: NDArray[np.float64],
-    utility_surplus: float,
+    utility_surplus: float, doubts: Doubts | None = None,
 ) -> Valuation:  # fmt: skip
     """Add the two exact parts to a utility part; stderr holds the consistency part's alone."""
     n = len(case.points)
-    doubts = label_doubts(case, probe.features, plan.seed, plan.n_jobs)
+    if doubts is None:
+        doubts = label_doubts(case, probe.features, plan.seed, plan.n_jobs)
     consistency = plan.consistency_weight * doubts.agreement / n
     parts = {
         "utility": utility,
@@ -170,12 +188,18 @@ def assemble(
     surplus = {
         "utility": float(utility_surplus),
         "dispersion": plan.dispersion_weight * dispersion_of_all(case),
-        "consistency": plan.consistency_weight * float(doubts.agreement.mean()) if n else 0.0,
+        "consistency": plan.consistency_weight * float(doubts.agreement.mean())
+        if n
+        else 0.0,
     }
     scale = plan.consistency_weight / n
-    nodes = tree.node_sums(np.where(np.isnan(doubts.batches), doubts.agreement, doubts.batches))
+    nodes = tree.node_sums(
+        np.where(np.isnan(doubts.batches), doubts.agreement, doubts.batches)
+    )
     n_batches = len(doubts.batches)
-    spread = nodes.var(axis=0, ddof=1) / n_batches if n_batches > 1 else np.zeros(tree.n_nodes)
+    spread = (
+        nodes.var(axis=0, ddof=1) / n_batches if n_batches > 1 else np.zeros(tree.n_nodes)
+    )
     nothing = np.full(tree.n_nodes, np.nan)
     return Valuation(
         parts, scale * np.sqrt(doubts.variance), scale * np.sqrt(spread), nothing, nothing,
@@ -234,12 +258,12 @@ def _corrections(
 
 
 def surrogate_check(
-    game: Game, probe: Probe, plan: Plan, case: Case, upper: Upper, n_coalitions: int = 200
+    game: Game, plan: Plan, case: Case, upper: Upper, n_coalitions: int = 200
 ) -> dict[str, float]:
     """Spearman correlation of the surrogate that ranks points with the metric asked for."""
     from scipy.stats import spearmanr
 
-    if not isinstance(plan.utility, LeastSquares) or len(upper.players) < 2:
+    if not isinstance(game, ProbeGame) or len(upper.players) < 2:
         return {}
     rng = np.random.default_rng([plan.seed, 5])
     share = rng.random((n_coalitions, 1))
@@ -247,8 +271,8 @@ def surrogate_check(
     metric = plan.metric
     if metric in ("loss", "r2"):
         metric = "accuracy" if case.points.n_classes else "r2"
-    surrogate = game.payoffs(masks, "loss")  # type: ignore[attr-defined]
-    asked = game.payoffs(masks, metric)  # type: ignore[attr-defined]
+    surrogate = game.payoffs(masks, "loss")
+    asked = game.payoffs(masks, metric)
     if np.ptp(surrogate) == 0 or np.ptp(asked) == 0:
         return {}
     return {f"spearman_surrogate_{metric}": float(spearmanr(surrogate, asked).statistic)}

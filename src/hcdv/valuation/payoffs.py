@@ -23,6 +23,7 @@ class MeanGame:
     games: list[Any]
 
     def __call__(self, masks: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Payoffs (m,) of coalitions (m, K)."""
         return np.mean([game(masks) for game in self.games], axis=0)
 
     def report(self) -> dict[str, Any]:
@@ -55,7 +56,9 @@ def coalition_game(
     if isinstance(utility, Payoffs):
         return _own_payoff(case, utility, code, n_groups, n_jobs, progress)
     if isinstance(utility, Neighbours):
-        return MeanGame([_neighbours(case, utility, k, code, n_groups, n_jobs) for k in _judges(case)])
+        return MeanGame(
+            [_neighbours(case, utility, k, code, n_groups, n_jobs) for k in _judges(case)]
+        )
     return MeanGame([
         _retrained(case, utility, k, metric, code, n_groups, n_jobs, seed, progress)
         for k in _judges(case)
@@ -102,7 +105,11 @@ def _retrained(
 ) -> RetrainingGame:  # fmt: skip
     rows = np.flatnonzero(case.taught(case.judges[k]))
     originals, weight = case.originals, case.points.weight
-    table = originals.table.iloc[rows] if hasattr(originals.table, "iloc") else originals.table[rows]
+    table = (
+        originals.table.iloc[rows]
+        if hasattr(originals.table, "iloc")
+        else originals.table[rows]
+    )
     return RetrainingGame(
         utility.estimator, table, originals.labels[rows], *originals.judged[k], code[rows],
         scorer=metric if utility.scorer is None else utility.scorer,

@@ -22,7 +22,9 @@ class Plan:
     method: str = "nested"
     metric: str = "loss"
     utility: Utility = field(default_factory=LeastSquares)
-    dispersion_weight: float = 0.1  # λ; paper silent: no value is given, small by evidence 6
+    dispersion_weight: float = (
+        0.1  # λ; paper silent: no value is given, small by evidence 6
+    )
     consistency_weight: float = 4.0  # κ
     n_contexts: int = 200  # T of the points, a round
     n_permutations: int = _PERMUTATIONS  # T of the coalition games, a round

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.floating]
+Floats = NDArray[Any]  # float32 or float64, as the kernel that made them
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,11 @@ class Points:
     """Rows of one view, in the canonical (key-sorted) order of the run."""
 
     Z: Floats  # (n, d)
-    target: NDArray[np.generic]  # (n,)  class codes, or centred values for regression
+    target: NDArray[Any]  # (n,)  class codes, or centred values for regression
     n_classes: int  # C; 0 for regression
-    key: NDArray[np.uint64]  # (n,)  hashed row ids: context membership depends on these alone
+    key: NDArray[
+        np.uint64
+    ]  # (n,)  hashed row ids: context membership depends on these alone
     fold: NDArray[np.intp]  # (n,)  which judge, if any, holds the row out
     weight: NDArray[np.float64] | None = None  # (n,)  sample weights
 
@@ -44,10 +46,14 @@ class Points:
         matrix[np.arange(len(target)), target] += 1.0
         return matrix
 
-    def take(self, rows: NDArray[np.generic]) -> Points:
+    def take(self, rows: NDArray[Any]) -> Points:
         """Some of the points, by index or mask."""
         return Points(
-            self.Z[rows], self.target[rows], self.n_classes, self.key[rows], self.fold[rows],
+            self.Z[rows],
+            self.target[rows],
+            self.n_classes,
+            self.key[rows],
+            self.fold[rows],
             None if self.weight is None else self.weight[rows],
         )
 
@@ -97,7 +103,9 @@ class Case:
 
     views: list[Points]  # views[0] is the embedding the tree was grown on
     judges: list[Judge]
-    judging_view: NDArray[np.intp]  # (n_folds,)  the view in which a fold's labels are doubted
+    judging_view: NDArray[
+        np.intp
+    ]  # (n_folds,)  the view in which a fold's labels are doubted
     originals: Originals
 
     @property

@@ -111,13 +111,13 @@ class Probe:
         n = len(case.points) if weight is None else weight.sum()
         return cls(features, moments, config.ridge * n, metric)
 
-    def paid(
-        self, case: Case, k: int, models: NDArray[np.floating]
-    ) -> NDArray[np.float64]:
+    def paid(self, case: Case, k: int, models: NDArray[np.floating]) -> NDArray[np.float64]:
         """What judge k pays for models (m, D, C)."""
         judge = case.judges[k]
         features = self.features[judge.view]
-        return metric_of_models(self.metric, models, judge.points, features, self.moments[k])
+        return metric_of_models(
+            self.metric, models, judge.points, features, self.moments[k]
+        )
 
     def game(
         self, case: Case, code: NDArray[np.intp], n_groups: int, n_jobs: int | None,
@@ -141,9 +141,17 @@ class Probe:
         taught: list[Statistics] = []
         for judge in case.judges:
             stats, folds = by_view[judge.view], judge.eligible
-            taught.append(Statistics(stats.gram[:, folds], stats.cross[:, folds]).sum(axis=1))
+            taught.append(
+                Statistics(stats.gram[:, folds], stats.cross[:, folds]).sum(axis=1)
+            )
         return ProbeGame(
-            case.judges, self.features, self.moments, taught, self.ridge, self.metric, n_jobs
+            case.judges,
+            self.features,
+            self.moments,
+            taught,
+            self.ridge,
+            self.metric,
+            n_jobs,
         )
 
     def without(self, case: Case, left: Case, keep: NDArray[np.bool_]) -> Probe:
@@ -155,7 +163,8 @@ class Probe:
         memo = {
             name: replace(
                 kept,
-                stats=kept.stats - self._gathered(kept, case.views[kept.view].take(~keep), ~keep),
+                stats=kept.stats
+                - self._gathered(kept, case.views[kept.view].take(~keep), ~keep),
                 code=None if kept.code is None else kept.code[keep],
             )
             for name, kept in self.memo.items()
@@ -188,9 +197,13 @@ class Probe:
         )
 
     def batches(
-        self, case: Case, contexts: Contexts, seed: int, n_jobs: int | None
-    ) -> Batches:
-        """One unbiased estimate of every point's flat value an order."""
+        self, case: Case, contexts: Contexts, seed: int, n_jobs: int | None, *,
+        keep: bool = True,
+    ) -> Batches:  # fmt: skip
+        """One unbiased estimate of every point's flat value an order.
+
+        keep: whether to keep the statistics, so that rows can be forgotten by subtraction.
+        """
         judge_of = contexts.stream % len(case.judges)
         value = np.zeros((contexts.n_orders, len(case.points)), dtype=np.float64)
         for view in sorted({judge.view for judge in case.judges}):
@@ -198,7 +211,7 @@ class Probe:
             orders = np.flatnonzero(np.isin(judge_of, of_view))
             if len(orders):
                 value[orders] = self._batches_of_view(
-                    case, view, contexts.take(orders), judge_of[orders], seed, n_jobs
+                    case, view, contexts.take(orders), judge_of[orders], seed, n_jobs, keep
                 )
         return Batches(value, judge_of)
 
@@ -210,14 +223,23 @@ class Probe:
         judge_of: NDArray[np.intp],
         seed: int,
         n_jobs: int | None,
+        keep: bool,
     ) -> NDArray[np.floating]:
         points, features = case.views[view], self.features[view]
         barred = ~np.array([case.judges[k].eligible for k in judge_of])
         kept = Kept(NOTHING, view, contexts=contexts, barred=barred)
         name = f"contexts {view} {contexts.stream[0]}"
-        stats = self._once(name, case, kept, n_jobs)
+        stats = (
+            self._once(name, case, kept, n_jobs)
+            if keep
+            else self._gathered(kept, points, np.ones(len(points), dtype=bool), n_jobs)
+        )
         moments = [self.moments[k] for k in judge_of]
-        sketch = None if contexts.p.size * len(points) * features.width**2 <= EXACT_WORK else SKETCH
+        sketch = (
+            None
+            if contexts.p.size * len(points) * features.width**2 <= EXACT_WORK
+            else SKETCH
+        )
 
         def ask(order: int) -> Coefficients:
             own = Statistics(stats.gram[order], stats.cross[order])

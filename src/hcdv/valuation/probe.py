@@ -19,10 +19,10 @@ from hcdv.valuation.statistics import Statistics
 _MASKS = 64  # coalitions solved at once: their Gram matrices stay in cache at D ~ 128
 
 
-def solve(stats: Statistics, ridge: float) -> NDArray[np.float64]:
+def solve(stats: Statistics, ridge: float) -> Floats:
     """W of a stack of row sets, (…, D, C)."""
     width = stats.gram.shape[-1]
-    return np.linalg.solve(stats.gram + ridge * np.eye(width), stats.cross)
+    return np.asarray(np.linalg.solve(stats.gram + ridge * np.eye(width), stats.cross))
 
 
 @dataclass(frozen=True)
@@ -38,20 +38,28 @@ class ProbeGame:
     n_jobs: int | None = None
 
     def __call__(self, masks: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Pay coalitions (m, K)."""
         return self.payoffs(masks, self.metric)
 
     def payoffs(self, masks: NDArray[np.bool_], metric: str) -> NDArray[np.float64]:
         """Payoffs (m,) of coalitions (m, K) under any metric."""
         starts = range(0, len(masks), _MASKS)
-        parts = ordered_map(lambda i: self._block(masks[i : i + _MASKS], metric), starts, self.n_jobs)
+        parts = ordered_map(
+            lambda i: self._block(masks[i : i + _MASKS], metric), starts, self.n_jobs
+        )
         return np.concatenate(list(parts)) if len(masks) else np.zeros(0)
 
     def _block(self, masks: NDArray[np.bool_], metric: str) -> NDArray[np.float64]:
-        member = masks.astype(np.float64)
+        # Padded to one shape: BLAS rounds by shape, and a dummy must be worth 0.0.
+        member = np.zeros((_MASKS, masks.shape[1]))
+        member[: len(masks)] = masks
         total = np.zeros(len(masks))
-        for judge, moments, stats in zip(self.judges, self.moments, self.taught, strict=True):
+        for judge, moments, stats in zip(
+            self.judges, self.moments, self.taught, strict=True
+        ):
             union = Statistics(
-                np.tensordot(member, stats.gram, 1), np.tensordot(member, stats.cross, 1)
+                np.tensordot(member, stats.gram, 1)[: len(masks)],
+                np.tensordot(member, stats.cross, 1)[: len(masks)],
             )
             models = solve(union, self.ridge)
             models[~masks.any(axis=1)] = 0.0
@@ -74,7 +82,7 @@ class Coefficients:
 def _inverse_root(stats: Statistics, ridge: float) -> NDArray[np.float64]:
     """R with R·Rᵀ = A⁻¹, from the Cholesky factor of A."""
     factor = np.linalg.cholesky(stats.gram + ridge * np.eye(stats.gram.shape[-1]))
-    return np.swapaxes(np.linalg.inv(factor), -1, -2)
+    return np.swapaxes(np.asarray(np.linalg.inv(factor)), -1, -2)
 
 
 def coefficients(

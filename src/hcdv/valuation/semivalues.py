@@ -46,7 +46,7 @@ def value_semivalue(
     nothing = np.full(tree.n_nodes, np.nan)
     notes = {
         "semivalue": str(plan.semivalue), "n_contexts": plan.n_contexts,
-        **surrogate_check(game, probe, plan, case, upper),
+        **surrogate_check(game, plan, case, upper),
     }  # fmt: skip
     return Valuation(
         parts,

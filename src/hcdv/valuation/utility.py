@@ -9,9 +9,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, cast
 
 from hcdv.errors import ParameterError
+
+Kind = Literal["soft", "hard", "threshold"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +30,15 @@ class LeastSquares:
     def __post_init__(self) -> None:
         """Refuse settings no probe has."""
         if self.features not in ("kernel", "fourier", "linear"):
-            raise ParameterError("features", self.features, 'one of "kernel", "fourier", "linear"')
+            raise ParameterError(
+                "features", self.features, 'one of "kernel", "fourier", "linear"'
+            )
         if self.n_features < 1:
             raise ParameterError("n_features", self.n_features, "at least 1")
         if not self.ridge > 0:
-            raise ParameterError("ridge", self.ridge, "positive", "It keeps small sets solvable.")
+            raise ParameterError(
+                "ridge", self.ridge, "positive", "It keeps small sets solvable."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +49,7 @@ class Neighbours:
     (every row within `radius`, cosine distance 1 − cos). Regression targets: the mean.
     """
 
-    kind: str = "soft"
+    kind: Kind = "soft"
     k: int = 10
     radius: float = 0.1
 
@@ -106,10 +112,14 @@ def resolve_utility(spec: Any) -> Utility:
         raise ParameterError(
             "utility", spec, f"one of {names}, an estimator or a function", hint
         )
+    if isinstance(spec, type):
+        raise ParameterError(
+            "utility", spec.__name__, "an object", f"Make one: {spec.__name__}()."
+        )
     if hasattr(spec, "fit") and hasattr(spec, "predict"):
         return Retrained(estimator=spec)
     if callable(spec):
-        return Payoffs(function=spec)
+        return Payoffs(function=cast("Callable[[Any], float]", spec))
     raise ParameterError(
         "utility", spec, "a name, a scikit-learn estimator or a function of row indices"
     )

@@ -64,7 +64,7 @@ def value_winter(
     if isinstance(plan.utility, LeastSquares):
         upper = Upper.of(tree)
         game = probe.game(case, upper.code, len(upper.players), plan.n_jobs, keep_as="game")
-        notes |= surrogate_check(game, probe, plan, case, upper)
+        notes |= surrogate_check(game, plan, case, upper)
     return Valuation(
         found.parts, np.hypot(error, found.stderr),
         np.hypot(estimate.stderr[points.node], found.node_stderr), as_player,
@@ -78,7 +78,9 @@ class PointTree:
 
     parent: NDArray[np.intp]  # (m + n,)
     node: NDArray[np.intp]  # (m,)  new id of each node
-    row_of_leaf: NDArray[np.intp]  # (K,)  row at each leaf position; −1: a node without rows
+    row_of_leaf: NDArray[
+        np.intp
+    ]  # (K,)  row at each leaf position; −1: a node without rows
 
 
 def point_tree(tree: Tree) -> PointTree:

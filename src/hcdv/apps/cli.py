@@ -1,0 +1,322 @@
+"""The command line: value a table, then show, select, suspects and explain its run."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import hcdv
+from hcdv.apps.console import Commands, as_json, step
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from hcdv.apps.reading import Sheet
+    from hcdv.estimator import HCDV
+
+_FILE = click.Path(path_type=Path)
+_COUNT = click.IntRange(min=1)
+_POSITIVE = click.FloatRange(min=0, min_open=True)
+_JSON = click.option("--json", "json_", is_flag=True, help="Print JSON, for other programs.")
+_CSV = click.option("--csv", "csv_", is_flag=True, help="Print CSV, for other programs.")
+_RUN = click.argument("run", type=_FILE)
+_METRICS = ("auto", "loss", "accuracy", "balanced_accuracy", "auc", "r2")
+_UTILITIES = ("kernel", "linear", "fourier", "knn", "soft-knn", "threshold-knn")
+
+
+class Levels(click.ParamType):
+    """Children of a node by level: 8, or 16,4, or groups,8, or flat."""
+
+    name = "levels"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Numbers and names as the estimator takes them, which checks the rest."""
+        from hcdv.errors import ParameterError
+        from hcdv.settings import checked_levels
+
+        if not isinstance(value, str):
+            return value
+        levels = [int(part) if part.isdigit() else part for part in value.split(",")]
+        try:
+            checked_levels(levels)
+        except ParameterError as error:
+            self.fail(str(error), param, ctx)
+        return levels[0] if len(levels) == 1 else levels
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(hcdv.__version__, prog_name="hcdv")
+def main() -> None:
+    """What every row of a training set is worth.
+
+    \b
+    hcdv value iris.csv --target species
+    hcdv suspects iris.hcdv
+    hcdv select iris.hcdv --fraction 0.3 --how quota -o kept.csv
+
+    Tables are CSV, TSV, Parquet, Arrow or npz files. Rows are numbered from 0. Errors in
+    the use of a command exit with 2, errors in data with 1.
+    """
+
+
+@main.command()
+@click.argument("table", type=_FILE)
+@click.option("--target", metavar="COLUMN", help="Column to predict (in an npz file, the array of labels; there y or label is found without).")  # fmt: skip
+@click.option("--validation", type=_FILE, metavar="FILE", help="Rows that judge, with the same columns. Without, parts of TABLE judge each other in turn.")  # fmt: skip
+@click.option("--out", type=_FILE, metavar="RUN", help="Folder to write; it must be new. Default: TABLE's name with .hcdv, here.")  # fmt: skip
+@click.option("--id", metavar="COLUMN", help="Column that names the rows; the values then do not depend on their order.")  # fmt: skip
+@click.option("--groups", metavar="COLUMN", help="Rows of one group never judge each other.")
+@click.option("--time", metavar="COLUMN", help="Rows are judged by later rows only.")
+@click.option("--weight", metavar="COLUMN", help="How much each row counts.")
+@click.option("--drop", metavar="COLUMN", multiple=True, help="Column to leave out; may be repeated.")  # fmt: skip
+@click.option("--encoder", type=click.Choice(["auto", "pca", "identity", "linear", "mlp", "conv"]), default="auto", help="How rows become vectors; mlp and conv need torch.")  # fmt: skip
+@click.option("--utility", type=click.Choice(_UTILITIES), default="kernel", help="The model that rows are to teach.")  # fmt: skip
+@click.option("--metric", type=click.Choice(_METRICS), default="auto", help="What it is judged by. auto: the share of the error removed; r2 for numbers.")  # fmt: skip
+@click.option("--method", type=click.Choice(["nested", "winter", "paper"]), default="nested", help="How groups share their worth among rows.")  # fmt: skip
+@click.option("--branching", type=Levels(), default="8", help="Groups within a group, level by level: 8, or 16,4, or groups,8, or classes,8, or flat.")  # fmt: skip
+@click.option("--leaf-size", type=_COUNT, default=64, help="Rows up to which a group is not split.")
+@click.option("--contexts", type=click.IntRange(min=8), help="Samples behind the values of rows. Default: by size.")  # fmt: skip
+@click.option("--permutations", type=click.IntRange(min=2), help="Samples behind the values of groups. Default: 64.")  # fmt: skip
+@click.option("--precision", type=_POSITIVE, help="Sample until the mean standard error is this small.")  # fmt: skip
+@click.option("--time-budget", type=_POSITIVE, metavar="SECONDS", help="Stop sampling after so long.")
+@click.option("--jobs", type=int, default=-1, help="Threads; -1 is one a core. Values do not depend on it.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of every draw.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+@_JSON
+def value(
+    table: Path, validation: Path | None, out: Path | None, *, quiet: bool, json_: bool,
+    **options: Any,
+) -> None:  # fmt: skip
+    """Value every row of TABLE and write a run folder.
+
+    \b
+    hcdv value iris.csv --target species
+    hcdv value train.parquet --target y --validation test.parquet --id key --out run
+    """
+    from hcdv.apps.summary import facts, text
+    from hcdv.store import check_new, save
+
+    roles = _roles(options)
+    out = Path(_stem(table) + ".hcdv") if out is None else out
+    check_new(out, "--out")
+    model = _estimator(options, verbose=not (quiet or json_))
+    step(f"reading {table}", quiet=quiet)
+    sheet, judged = _sheets(table, validation, roles)
+    model.time = sheet.time
+    step(f"valuing {len(sheet.X):,} rows", quiet=quiet)
+    model.fit(
+        sheet.X, sheet.y, None if judged is None else judged.X, None if judged is None else judged.y,
+        ids=sheet.id, groups=sheet.groups, sample_weight=sheet.weight,
+    )  # fmt: skip
+    model.run_.notes.extend(sheet.notes())
+    source = {"table": str(table), "validation": validation and str(validation), **roles.named()}
+    save(model, out, source)
+    found = {"run": str(out), "source": source, **facts(model)}
+    if json_:
+        as_json(found)
+    elif not quiet:
+        click.echo(f"{table}: {text(found)}\n{_next(out, found)}")
+
+
+@main.command()
+@_RUN
+@click.option("--coalitions", type=_COUNT, default=3, metavar="N", help="How many of the best and of the worst groups to show.")  # fmt: skip
+@_CSV
+@_JSON
+def show(run: Path, coalitions: int, *, csv_: bool, json_: bool) -> None:
+    """Show what a run found; --csv prints a line for every row.
+
+    \b
+    hcdv show iris.hcdv
+    hcdv show iris.hcdv --csv > values.csv
+    """
+    from hcdv.apps.summary import facts, text
+    from hcdv.store import load, read_about
+
+    _one_format(csv_=csv_, json_=json_)
+    model = load(run)
+    if csv_:
+        click.echo(model.to_frame().to_csv(index=False), nl=False)
+        return
+    source = read_about(run)["source"]
+    found = {"run": str(run), "source": source, **facts(model, coalitions)}
+    if json_:
+        as_json(found)
+    else:
+        click.echo(f"{source.get('table', run)}: {text(found)}\n{_next(run, found)}")
+
+
+@main.command()
+@_RUN
+@click.option("--fraction", type=click.FloatRange(0, 1, min_open=True), required=True, help="Share of the rows to keep.")  # fmt: skip
+@click.option("--how", type=click.Choice(["top", "quota", "greedy"]), default="top", help="The best of all; the best of every group; or those that help together.")  # fmt: skip
+@click.option("-o", "--output", type=_FILE, metavar="FILE", help="File to write (csv, tsv, parquet, arrow, or txt: numbers alone); it must be new. Without, row numbers are printed.")  # fmt: skip
+@click.option("--table", type=_FILE, metavar="TABLE", help="The table that was valued: write its own rows.")  # fmt: skip
+@_JSON
+def select(
+    run: Path, fraction: float, how: str, output: Path | None, table: Path | None, *, json_: bool
+) -> None:
+    """Choose the rows worth keeping.
+
+    \b
+    hcdv select iris.hcdv --fraction 0.3 --how quota
+    hcdv select iris.hcdv --fraction 0.3 -o kept.csv --table iris.csv
+    """
+    from hcdv.apps.writing import refuse_unless_writable, write_rows
+    from hcdv.store import load, plain
+
+    if table is not None and output is None:
+        raise click.UsageError("--table needs -o FILE, to write its rows to.")
+    if output is not None:
+        refuse_unless_writable(output)
+    model = load(run)
+    rows = model.select(fraction, how)
+    if output is not None:
+        write_rows(model, rows, output, table)
+    if json_:
+        as_json(plain({"how": how, "fraction": fraction, "rows": rows, "ids": model.ids_[rows]}))
+    elif output is None:
+        click.echo("\n".join(map(str, rows.tolist())))
+    else:
+        whole = "" if table is not None else "; --table TABLE would write the table's own columns"
+        click.echo(f"{output}: {len(rows):,} of {model.run_.n_rows:,} rows{whole}", err=True)
+
+
+@main.command()
+@_RUN
+@click.option("-k", type=_COUNT, metavar="N", help="The N most suspicious rows, doubted or not. Default: those doubted, of which a terminal is shown 20.")  # fmt: skip
+@_CSV
+@_JSON
+def suspects(run: Path, k: int | None, *, csv_: bool, json_: bool) -> None:
+    """List rows whose label models taught without them contradict, the most suspicious first.
+
+    \b
+    hcdv suspects iris.hcdv
+    hcdv suspects iris.hcdv -k 100 --csv > look-at.csv
+    """
+    from hcdv.apps.summary import suspects_text
+    from hcdv.store import load, plain
+
+    _one_format(csv_=csv_, json_=json_)
+    model = load(run)
+    frame = model.suspects(k)
+    frame.insert(1, "id", model.ids_[frame["row"]])
+    if k is None:
+        frame = frame[frame["is_suspect"]]
+    if csv_:
+        click.echo(frame.to_csv(index=False), nl=False)
+    elif json_:
+        as_json(plain(frame.to_dict("records")))
+    else:
+        n_shown = 20 if k is None else len(frame)
+        click.echo(suspects_text(frame.head(n_shown), max(0, len(frame) - n_shown)))
+
+
+@main.command()
+@_RUN
+@click.argument("row")
+@click.option("--by-id", is_flag=True, help="ROW is the id of a row and not its number.")
+@_JSON
+def explain(run: Path, row: str, *, by_id: bool, json_: bool) -> None:
+    """Say why a row has its value: its groups, parts, label and neighbours.
+
+    \b
+    hcdv explain iris.hcdv 17
+    hcdv explain people.hcdv p-0017 --by-id
+    """
+    from hcdv.store import load, plain
+
+    if not by_id and not row.isdecimal():
+        raise click.UsageError(f"ROW must be a row number from 0, got '{row}' (or add --by-id).")
+    model = load(run)
+    explained = model.explain(_row_of_id(model.ids_, row) if by_id else int(row))
+    if json_:
+        as_json(plain(explained.to_dict()))
+    else:
+        click.echo(str(explained))
+
+
+def _roles(options: dict[str, Any]) -> Any:
+    """Which columns are what; a column can be one thing only."""
+    from hcdv.apps.reading import Roles
+
+    names = ("target", "id", "groups", "time", "weight", "drop")
+    roles = Roles(**{name: options.pop(name) for name in names})
+    taken = [*roles.named().values(), *roles.drop]
+    if twice := sorted({name for name in taken if taken.count(name) > 1}):
+        raise click.UsageError(f"column '{twice[0]}' is named by more than one option.")
+    return roles
+
+
+def _estimator(options: dict[str, Any], *, verbose: bool) -> HCDV:
+    """The estimator of these options, its settings checked before any file is read."""
+    from hcdv.estimator import HCDV
+    from hcdv.settings import checked_plan
+
+    settings = {
+        "n_contexts": options.pop("contexts"), "n_permutations": options.pop("permutations"),
+        "n_jobs": options.pop("jobs"), "random_state": options.pop("seed"), "verbose": verbose,
+    }  # fmt: skip
+    model = HCDV(**settings, **options)
+    checked_plan(model)
+    return model
+
+
+def _sheets(table: Path, validation: Path | None, roles: Any) -> tuple[Sheet, Sheet | None]:
+    from dataclasses import replace
+
+    from hcdv.apps.reading import read_sheet, read_validation
+
+    sheet = read_sheet(table, roles)
+    if validation is not None:
+        return sheet, read_validation(validation, roles)
+    if sheet.X_val is not None or sheet.y_val is not None:
+        return sheet, replace(sheet, X=sheet.X_val, y=sheet.y_val)
+    return sheet, None
+
+
+def _row_of_id(ids: np.ndarray[Any, Any], asked: str) -> int:
+    import difflib
+
+    from hcdv.errors import DataError
+
+    names = ids.astype(str).tolist()
+    if asked in names:
+        return names.index(asked)
+    close = difflib.get_close_matches(asked, names, 1)
+    meant = f"Did you mean {close[0]!r}?" if close else f"Ids look like {names[0]!r}."
+    raise DataError(f"ROW must be the id of a row of the run, got {asked!r}. {meant}")
+
+
+def _one_format(*, csv_: bool, json_: bool) -> None:
+    if csv_ and json_:
+        raise click.UsageError("--csv and --json cannot both be given.")
+
+
+def _stem(table: Path) -> str:
+    from hcdv.apps.reading import PACKED
+
+    inner = table.with_suffix("") if table.suffix.lower() in PACKED else table
+    return inner.stem
+
+
+def _next(run: Path, found: dict[str, Any]) -> str:
+    """What to do with the run now."""
+    import shlex
+
+    name = shlex.quote(str(run))
+    row = found["suspects"][0]["row"] if found["suspects"] else found["values"]["worst_rows"][0]
+    return (
+        f"run          {run}\n"
+        f"next         hcdv suspects {name}\n"
+        f"             hcdv select {name} --fraction 0.3 --how quota -o kept.csv\n"
+        f"             hcdv explain {name} {row}"
+    )
+
+
+if __name__ == "__main__":
+    main()

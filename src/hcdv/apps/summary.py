@@ -1,0 +1,188 @@
+"""What a run found: facts as plain data, and the same facts as text for a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hcdv.store import plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hcdv.estimator import HCDV
+
+N_COALITIONS = 3
+N_SUSPECTS = 5
+_MEANING = {
+    "utility": "what the rows teach a model",
+    "dispersion": "how far apart they keep the classes",
+    "consistency": "how well their labels agree with each other",
+}
+_UNITS = {
+    "loss": "share of the error of a constant guess that is removed (1: no error left)",
+    "r2": "share of the variance that is explained (1: all of it)",
+    "accuracy": "accuracy, over that of a guess without data",
+    "balanced_accuracy": "balanced accuracy, over that of a guess without data",
+    "auc": "area under the ROC curve, over that of a guess without data (0.5)",
+}
+
+
+def facts(model: HCDV, n_coalitions: int = N_COALITIONS) -> dict[str, Any]:
+    """Everything a summary shows, JSON-able."""
+    run = model.run_
+    values, target = run.values, run.target
+    doubted = model.suspects()
+    flagged = doubted[doubted["is_suspect"]]
+    ranked = ranked_coalitions(model)
+    return plain({
+        "n_rows": run.n_rows,
+        "n_columns": int(model.n_features_in_),
+        "n_classes": target.n_classes or None,
+        "method": run.plan.method,
+        "metric": run.plan.metric,
+        "seed": run.plan.seed,
+        "surplus": run.surplus,
+        "surplus_parts": run.valuation.surplus,
+        "values": {
+            "mean": values.mean(), "min": values.min(), "max": values.max(),
+            "median_stderr": np.median(run.stderr), "n_below_zero": int((values < 0).sum()),
+            "best_rows": np.argsort(-values, kind="stable")[:5],
+            "worst_rows": np.argsort(values, kind="stable")[:5],
+        },
+        "n_coalitions": run.canonical_tree.n_nodes - 1,
+        "best_coalitions": ranked[:n_coalitions],
+        "worst_coalitions": ranked[::-1][:n_coalitions],
+        "n_suspects": len(flagged),
+        "suspects": flagged.head(N_SUSPECTS).to_dict("records"),
+        "checks": run.checks,
+        "notes": run.notes,
+        "seconds": {name: round(each, 3) for name, each in run.seconds.items()},
+    })  # fmt: skip
+
+
+def ranked_coalitions(model: HCDV) -> list[dict[str, Any]]:
+    """Leaves by what a row of them is worth on average, the best first."""
+    frame = model.coalitions_
+    leaves = np.setdiff1d(frame["id"], frame["parent"])
+    held = frame[frame["id"].isin(leaves) & (frame["size"] > 0)]
+    order = held.sort_values("value_per_row", ascending=False, kind="stable")
+    columns = ["id", "level", "size", "value", "stderr", "value_per_row", "label_mix"]
+    return order[[*columns, *(["name"] if "name" in order else [])]].to_dict("records")
+
+
+def text(found: dict[str, Any]) -> str:
+    """The facts in words, for someone who meets them for the first time."""
+    blocks = (_surplus, _values, _coalitions, _suspects, _checks, _notes)
+    return "\n".join([_data(found), *(line for block in blocks for line in block(found))])
+
+
+def _data(found: dict[str, Any]) -> str:
+    classes = f", {found['n_classes']} classes" if found["n_classes"] else ", a number to predict"
+    return f"{found['n_rows']:,} rows, {_count(found['n_columns'], 'column')}{classes}"
+
+
+def _surplus(found: dict[str, Any]) -> list[str]:
+    by_seeds = sum(found["seconds"].values())
+    lines = [
+        f"surplus      {found['surplus']:+.4f}   what all rows are worth together, over no data"
+        f" (in {by_seeds:.1f} s, seed {found['seed']})"
+    ]
+    lines += [
+        f"  {name:<11}{part:+.4f}   {_MEANING[name]}"
+        for name, part in found["surplus_parts"].items()
+    ]
+    return [*lines, f"  unit       {_UNITS[found['metric']]}"]
+
+
+def _values(found: dict[str, Any]) -> list[str]:
+    values, n = found["values"], found["n_rows"]
+    below = values["n_below_zero"]
+    return [
+        f"values       {values['mean']:+.2e} a row on average, from {values['min']:+.2e} to "
+        f"{values['max']:+.2e}, give or take {values['median_stderr']:.0e}",
+        "             above zero the row helps, below zero the model is better off without it",
+        f"             {below:,} of {n:,} rows ({below / n:.1%}) are below zero; the best: "
+        f"{_rows(values['best_rows'])}; the worst: {_rows(values['worst_rows'])}",
+    ]
+
+
+def _coalitions(found: dict[str, Any]) -> list[str]:
+    if not found["n_coalitions"]:
+        return ["coalitions   none: the rows are too few to be split (see --leaf-size)"]
+    lines = [f"coalitions   {found['n_coalitions']:,} groups of similar rows; worth by row:"]
+    best, worst = found["best_coalitions"], found["worst_coalitions"]
+    shown = {each["id"] for each in best}
+    lines += [_coalition("best ", each) for each in best]
+    return lines + [_coalition("worst", each) for each in worst if each["id"] not in shown]
+
+
+def _coalition(rank: str, each: dict[str, Any]) -> str:
+    name = f"{each['name']} " if each.get("name") else ""
+    return (
+        f"  {rank} #{each['id']:<5} {each['value_per_row']:+.2e} a row, {each['size']:>5,} rows  "
+        f"{name}({each['label_mix']})"
+    )
+
+
+def _suspects(found: dict[str, Any]) -> list[str]:
+    n, first = found["n_suspects"], found["suspects"]
+    if not n:
+        return ["suspects     none: no label is contradicted by the others"]
+    shown = ", ".join(
+        f"{each['row']} ({_label(each['given'])}, rather {_label(each['suggested'])})"
+        for each in first
+    )
+    more = f", … {n - len(first):,} more" if n > len(first) else ""
+    said = "1 row whose label the others contradict" if n == 1 else (
+        f"{n:,} rows whose labels the others contradict"
+    )
+    return [f"suspects     {said}: {shown}{more}"]
+
+
+def _checks(found: dict[str, Any]) -> list[str]:
+    checks = found["checks"]
+    lines = [
+        f"checks       values add up to the surplus (off by {checks['sum_error']:.0e} of their "
+        f"size), coalitions to their rows (off by {checks['tree_error']:.0e})"
+    ]
+    if checks["sum_error"] > 1e-9 and "semivalue" in checks:
+        lines = [f"checks       {checks['semivalue']} values need not add up to the surplus"]
+    for name, correlation in checks.items():
+        if name.startswith("spearman_surrogate_") and correlation is not None:
+            metric = name.removeprefix("spearman_surrogate_")
+            lines.append(
+                f"             what is optimised ranks coalitions as {metric} does: "
+                f"correlation {correlation:.2f}"
+            )
+    return lines
+
+
+def _notes(found: dict[str, Any]) -> list[str]:
+    return [f"{'notes' if i == 0 else '':<13}{note}" for i, note in enumerate(found["notes"])]
+
+
+def suspects_text(frame: pd.DataFrame, n_more: int) -> str:
+    """Suspects as a table, a line each."""
+    if frame.empty:
+        return "no suspects: no label is contradicted by the others"
+    shown = frame.drop(columns=["is_suspect", "probability"])
+    if (shown["id"].astype(str) == shown["row"].astype(str)).all():
+        shown = shown.drop(columns="id")
+    lines = [shown.to_string(index=False, float_format="{:.3f}".format)]
+    if n_more:
+        lines.append(f"… {n_more:,} more; -k N shows N, --csv writes all")
+    return "\n".join(lines)
+
+
+def _label(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _rows(rows: list[int]) -> str:
+    return ", ".join(map(str, rows))
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}" + ("" if n == 1 else "s")

@@ -1,0 +1,201 @@
+"""A fitted HCDV to and from a run folder."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import platform
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+import hcdv
+from hcdv.errors import DataError, HCDVError, MissingExtra, StoreError
+from hcdv.store.folder import (
+    FILES,
+    damaged_state,
+    read_about,
+    read_files,
+    write_atomically,
+)
+from hcdv.store.shelf import Shelf
+from hcdv.store.state import put_run, taken_run, utility_of, utility_settings
+from hcdv.valuation.utility import LeastSquares, Neighbours
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hcdv.estimator import HCDV
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "safetensors", "torch")
+
+
+class SavedEncoder:
+    """What was saved of an encoder that cannot be set up here; kept for saving again."""
+
+    supervised = False
+
+    def __init__(
+        self, settings: dict[str, Any], arrays: dict[str, Any], reason: str
+    ) -> None:
+        self.settings, self.arrays, self.reason = settings, arrays, reason
+
+    def transform(self, X: Any) -> Any:
+        """Refuse, with the reason."""
+        raise StoreError(
+            f"the encoder must be set up to embed {len(X)} rows. {self.reason}"
+        )
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """As it was saved."""
+        return self.settings, self.arrays
+
+
+def save(model: HCDV, folder: Path, source: dict[str, Any] | None = None) -> Path:
+    """Write a fitted model to a new folder, all or nothing. source: where its rows are from."""
+    run = model.run_
+    shelf = Shelf()
+    put_run(run, shelf)
+    settings = {
+        name: _setting(value) for name, value in model.get_params(deep=False).items()
+    }
+    encoder, arrays = model.encoder_.state()
+    shelf.put_all("encoder", arrays)
+    table_encoder, arrays = model.table_encoder_.state()
+    shelf.put_all("table", arrays)
+    names = getattr(model, "feature_names_in_", None)
+    shelf.settings |= {
+        "model": settings, "encoder": encoder, "table_encoder": table_encoder,
+        "n_features_in": model.n_features_in_,
+        "feature_names_in": None if names is None else [str(name) for name in names],
+    }  # fmt: skip
+    parts = (_parquet(run.frame()), _parquet(run.coalitions()), shelf.to_bytes())
+    return write_atomically(
+        folder, _about(model, settings, source), dict(zip(FILES, parts))
+    )
+
+
+def load(folder: Path) -> HCDV:
+    """Read a run folder; nothing in it is executed, and damage is named."""
+    content = read_files(folder, read_about(folder))[FILES[2]]
+    from safetensors import SafetensorError
+
+    try:
+        return _model(Shelf.from_bytes(content))
+    except StoreError:
+        raise
+    except (
+        SafetensorError, HCDVError, ValueError, KeyError, IndexError, TypeError, AttributeError,
+        OverflowError, RecursionError,
+    ) as error:  # fmt: skip
+        raise damaged_state(folder, error) from error
+
+
+def _model(shelf: Shelf) -> HCDV:
+    from hcdv.embedding.tables import TableEncoder
+    from hcdv.estimator import HCDV
+
+    own = shelf.settings
+    model = HCDV(**{name: _restored(value) for name, value in own["model"].items()})
+    run = taken_run(shelf)
+    model._set(run)
+    model.n_features_in_ = int(own["n_features_in"])
+    if own["feature_names_in"] is not None:
+        model.feature_names_in_ = np.asarray(own["feature_names_in"], dtype=object)
+    if run.target.classes is not None:
+        model.classes_ = run.target.classes
+    model.encoder_ = cast("Any", _encoder(own["encoder"], shelf.under("encoder")))
+    model.table_encoder_ = TableEncoder.from_state(
+        own["table_encoder"], shelf.under("table")
+    )
+    return model
+
+
+def _encoder(settings: dict[str, Any], arrays: dict[str, Any]) -> Any:
+    from hcdv.embedding.encoders import encoder_from_state
+
+    try:
+        return encoder_from_state(settings, arrays)
+    except (MissingExtra, DataError) as error:  # no torch here, or an encoder of the user's
+        return SavedEncoder(settings, arrays, str(error))
+
+
+def _setting(value: Any) -> Any:
+    """A setting as plain data; objects of the user's own by what they print as."""
+    if isinstance(value, LeastSquares | Neighbours):
+        return {"utility": utility_settings(value)}
+    if isinstance(value, np.generic):
+        value = value.item()
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        is_array = hasattr(value, "shape")
+        shown = (
+            f"{type(value).__name__} of shape {value.shape}" if is_array else repr(value)
+        )
+        return {"not_saved": " ".join(shown.split())[:200]}
+    return json.loads(text)
+
+
+def _restored(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "utility" in value:
+        return utility_of(value["utility"])
+    return f"<not saved: {value['not_saved']}>"  # refused by fit, as it should be
+
+
+def _about(
+    model: HCDV, settings: dict[str, Any], source: dict[str, Any] | None
+) -> dict[str, Any]:
+    """What a person, or another program, wants to know of the run without loading it."""
+    run = model.run_
+    classes = run.target.classes
+    return {
+        "hcdv": hcdv.__version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "source": source or {},
+        "n_rows": run.n_rows,
+        "n_classes": None if classes is None else len(classes),
+        "surplus": run.surplus,
+        "seed": run.plan.seed,
+        "settings": settings,
+        "checks": plain(run.checks),
+        "notes": run.notes,
+        "seconds": {name: round(each, 3) for name, each in run.seconds.items()},
+        "versions": _versions(),
+    }
+
+
+def plain(value: Any) -> Any:
+    """As JSON has it: numbers without numpy, null for what is not finite."""
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "platform": sys.platform}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _parquet(frame: pd.DataFrame) -> bytes:
+    held = io.BytesIO()
+    frame.to_parquet(held, engine="pyarrow", index=False)
+    return held.getvalue()
