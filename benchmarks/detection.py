@@ -132,7 +132,9 @@ def table(found: list[dict[str, Any]]) -> Iterator[str]:
 
 def circumstances(seeds: int) -> dict[str, Any]:
     def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True)
+        done = subprocess.run(
+            ["git", *words], cwd=HERE, capture_output=True, text=True, check=False
+        )
         return done.stdout.strip()
 
     packages = ("numpy", "scipy", "scikit-learn", "pandas")
@@ -141,7 +143,11 @@ def circumstances(seeds: int) -> dict[str, Any]:
         "changed_since": git("status", "--porcelain", "--", "../src").splitlines(),
         "python": platform.python_version(),
         "versions": {name: version(name) for name in packages},
-        "machine": {"system": platform.system(), "kind": platform.machine(), "cores": os.cpu_count()},
+        "machine": {
+            "system": platform.system(),
+            "kind": platform.machine(),
+            "cores": os.cpu_count(),
+        },
         "n_val": N_VAL,
         "seeds": list(range(seeds)),
     }  # fmt: skip

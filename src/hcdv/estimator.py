@@ -20,6 +20,8 @@ from hcdv.intake import EncoderSettings, Intake, build_case, read_table
 from hcdv.result import Run, run_of
 from hcdv.settings import checked_plan, grown_tree
 from hcdv.uses import diagnosis, explanation, forgetting, selection, suspects
+from hcdv.valuation.cost import estimated_seconds
+from hcdv.valuation.duration import in_words
 from hcdv.valuation.methods import value
 
 if TYPE_CHECKING:
@@ -148,10 +150,13 @@ class HCDV(BaseEstimator):
             embedded = clock.perf_counter()
             tree = grown_tree(self, table, intake.case, plan.seed)
             grown = clock.perf_counter()
+            estimated = estimated_seconds(intake.case, tree, plan)
+            log.info("about %s of work: %s", in_words(estimated), plan.in_words())
             valuation = value(intake.case, tree, plan, self._progress())
         done = clock.perf_counter()
         seconds = {
             "embed": embedded - started, "tree": grown - embedded, "value": done - grown,
+            "estimated": estimated + valuation.notes.get("estimated_seconds", 0.0),
         }  # fmt: skip
         self._set(run_of(table, intake, tree, plan, valuation, seconds))
         self._remember_columns(table, intake)

@@ -14,6 +14,9 @@ from hcdv.targets import Target
 from hcdv.valuation.nested import PARTS, Valuation
 from hcdv.valuation.plan import Plan
 from hcdv.valuation.points import Case
+from hcdv.valuation.utility import LeastSquares, Retrained
+
+_RANKS_ALIKE = 0.8  # rank correlation below which the surrogate is doubted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,13 +176,35 @@ def run_of(
     seconds: dict[str, float],
 ) -> Run:  # fmt: skip
     """Bring the pieces of a fit together."""
+    notes = [*intake.notes, *_notes(table, plan, valuation)]
     return Run(
-        intake.case,
-        tree,
-        plan,
-        valuation,
-        table.target,
-        table.ids,
-        seconds,
-        list(intake.notes),
-    )
+        intake.case, tree, plan, valuation, table.target, table.ids, seconds, notes
+    )  # fmt: skip
+
+
+def _notes(table: Table, plan: Plan, valuation: Valuation) -> list[str]:
+    """What a reader of the values should know about how they came to be."""
+    found, notes = valuation.notes, list[str]()
+    if plan.semivalue != "shapley":
+        notes.append("values of this semivalue need not add up to the surplus")
+    if table.weight is not None and not isinstance(plan.utility, LeastSquares | Retrained):
+        notes.append(
+            "sample_weight plays no part in this utility, only in label consistency"
+        )
+    rank = found.get(f"spearman_surrogate_{plan.metric}", 1.0)
+    if rank < _RANKS_ALIKE:
+        notes.append(
+            f"what ranks the rows agrees poorly with {plan.metric} (rank correlation "
+            f"{rank:.2f} over random coalitions): trust coalitions more than single rows"
+        )
+    if found.get("failures"):
+        notes.append(
+            f"{found['failures']} of {found['fits']} fits failed and were paid as no data, "
+            f"the first with {found.get('first_error')}"
+        )
+    if plan.precision is not None and valuation.stderr.mean() > plan.precision:
+        notes.append(
+            f"precision {plan.precision:g} was not reached: the mean standard error is "
+            f"{valuation.stderr.mean():.2g}"
+        )
+    return notes

@@ -79,6 +79,25 @@ def test_unions_add_and_forgotten_rows_subtract():
     assert stacked.sum(0).gram == pytest.approx(both.gram, abs=1e-10)
 
 
+def test_sums_on_the_grid_are_exact_in_any_order():
+    code = np.random.default_rng(0).integers(0, 9, 200)
+    plain = group_statistics(POINTS, FEATURES, code, 9, weight=WEIGHT)
+    exact = plain.on_grid()
+    for name in ("gram", "cross"):
+        before, after = getattr(plain, name), getattr(exact, name)
+        scale = np.abs(before).sum(axis=0).max()
+        assert np.abs(before - after).max() <= 2.0**-52 * scale
+        forth, back = (np.add.accumulate(part)[-1] for part in (after, after[::-1]))
+        assert np.array_equal(forth, back)
+        plainly_forth = np.add.accumulate(before)[-1]
+        assert not np.array_equal(plainly_forth, np.add.accumulate(before[::-1])[-1])
+
+
+def test_no_rows_at_all_have_a_grid_too():
+    nothing = Statistics(np.zeros((2, 3, 3)), np.zeros((2, 3, 1))).on_grid()
+    assert not nothing.gram.any()
+
+
 def test_any_number_of_workers_gives_the_same_bits(monkeypatch):
     monkeypatch.setattr("hcdv.valuation.statistics._CHUNK_ROWS", (16, 16))
     contexts, code = semivalue_contexts(3, 5, 0), np.arange(200) % 7

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +12,8 @@ from hcdv.apps.console import Commands, as_json, step
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas as pd
 
-    from hcdv.apps.reading import Sheet
+    from hcdv.apps.reading import Roles, Sheet
     from hcdv.estimator import HCDV
 
 _FILE = click.Path(path_type=Path)
@@ -33,18 +31,11 @@ class Levels(click.ParamType):
 
     name = "levels"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Numbers and names as the estimator takes them, which checks the rest."""
-        from hcdv.errors import ParameterError
-        from hcdv.settings import checked_levels
-
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ARG002, click's
+        """Numbers and names as the estimator takes them; it checks them."""
         if not isinstance(value, str):
             return value
-        levels = [int(part) if part.isdigit() else part for part in value.split(",")]
-        try:
-            checked_levels(levels)
-        except ParameterError as error:
-            self.fail(str(error), param, ctx)
+        levels = [int(part) if part.isdecimal() else part for part in value.split(",")]
         return levels[0] if len(levels) == 1 else levels
 
 
@@ -105,6 +96,7 @@ def value(
     check_new(out, "--out")
     model = _estimator(options, verbose=not (quiet or json_))
     step(f"reading {table}", quiet=quiet)
+    _refuse_without_target(table, roles)
     sheet, judged = _sheets(table, validation, roles)
     model.time = sheet.time
     step(f"valuing {len(sheet.X):,} rows", quiet=quiet)
@@ -119,7 +111,7 @@ def value(
     if json_:
         as_json(found)
     elif not quiet:
-        click.echo(f"{table}: {text(found)}\n{_next(out, found)}")
+        click.echo(f"{table}: {text(found)}\n{next_steps(out, found)}")
 
 
 @main.command()
@@ -147,7 +139,7 @@ def show(run: Path, coalitions: int, *, csv_: bool, json_: bool) -> None:
     if json_:
         as_json(found)
     else:
-        click.echo(f"{source.get('table', run)}: {text(found)}\n{_next(run, found)}")
+        click.echo(f"{source.get('table', run)}: {text(found)}\n{next_steps(run, found)}")
 
 
 @main.command()
@@ -240,7 +232,7 @@ def explain(run: Path, row: str, *, by_id: bool, json_: bool) -> None:
         click.echo(str(explained))
 
 
-def _roles(options: dict[str, Any]) -> Any:
+def _roles(options: dict[str, Any]) -> Roles:
     """Which columns are what; a column can be one thing only."""
     from hcdv.apps.reading import Roles
 
@@ -249,11 +241,23 @@ def _roles(options: dict[str, Any]) -> Any:
     taken = [*roles.named().values(), *roles.drop]
     if twice := sorted({name for name in taken if taken.count(name) > 1}):
         raise click.UsageError(f"column '{twice[0]}' is named by more than one option.")
+    if "groups" in str(options["branching"]) and roles.groups is None:
+        raise click.UsageError("--branching groups needs --groups COLUMN.")
     return roles
+
+
+def _refuse_without_target(table: Path, roles: Roles) -> None:
+    """A table needs --target; an npz file has an array of the usual name."""
+    from hcdv.apps.reading import listed, read_frame, suffix_of
+
+    if roles.target is None and suffix_of(table) != ".npz":
+        columns = listed(list(read_frame(table).columns))
+        raise click.UsageError(f"Missing option '--target'. '{table}' has columns {columns}.")
 
 
 def _estimator(options: dict[str, Any], *, verbose: bool) -> HCDV:
     """The estimator of these options, its settings checked before any file is read."""
+    from hcdv.errors import ParameterError
     from hcdv.estimator import HCDV
     from hcdv.settings import checked_plan
 
@@ -262,18 +266,22 @@ def _estimator(options: dict[str, Any], *, verbose: bool) -> HCDV:
         "n_jobs": options.pop("jobs"), "random_state": options.pop("seed"), "verbose": verbose,
     }  # fmt: skip
     model = HCDV(**settings, **options)
-    checked_plan(model)
+    try:
+        checked_plan(model)
+    except ParameterError as error:
+        said = str(error).replace("n_jobs", "jobs").replace("time_budget", "time-budget")
+        raise click.UsageError(f"--{said}") from error
     return model
 
 
-def _sheets(table: Path, validation: Path | None, roles: Any) -> tuple[Sheet, Sheet | None]:
+def _sheets(table: Path, validation: Path | None, roles: Roles) -> tuple[Sheet, Sheet | None]:
     from dataclasses import replace
 
     from hcdv.apps.reading import read_sheet, read_validation
 
     sheet = read_sheet(table, roles)
     if validation is not None:
-        return sheet, read_validation(validation, roles)
+        return sheet, read_validation(validation, roles, sheet)
     if sheet.X_val is not None or sheet.y_val is not None:
         return sheet, replace(sheet, X=sheet.X_val, y=sheet.y_val)
     return sheet, None
@@ -304,19 +312,19 @@ def _stem(table: Path) -> str:
     return inner.stem
 
 
-def _next(run: Path, found: dict[str, Any]) -> str:
+def next_steps(run: Path, found: dict[str, Any]) -> str:
     """What to do with the run now."""
     import shlex
 
     name = shlex.quote(str(run))
     row = found["suspects"][0]["row"] if found["suspects"] else found["values"]["worst_rows"][0]
     return (
-        f"run          {run}\n"
-        f"next         hcdv suspects {name}\n"
-        f"             hcdv select {name} --fraction 0.3 --how quota -o kept.csv\n"
-        f"             hcdv explain {name} {row}"
+        f"run           {run}\n"
+        f"next          hcdv suspects {name}\n"
+        f"              hcdv select {name} --fraction 0.3 --how quota -o kept.csv\n"
+        f"              hcdv explain {name} {row}"
     )
 
 
 if __name__ == "__main__":
-    main()
+    main(prog_name="hcdv")

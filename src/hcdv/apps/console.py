@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import shlex
 import sys
 import warnings
@@ -72,6 +71,3 @@ def step(what: str, *, quiet: bool) -> None:
         click.echo(f"{what} …", err=True)
 
 
-def only_errors() -> None:
-    """Keep the library's log to itself: the summary shows its notes."""
-    logging.getLogger("hcdv").addHandler(logging.NullHandler())

@@ -86,26 +86,29 @@ def read_sheet(path: Path, roles: Roles, name: str = "TABLE") -> Sheet:
     return _sheet_of_frame(read_frame(path, name), roles, path, name)
 
 
-def read_validation(path: Path, roles: Roles) -> Sheet:
+def read_validation(path: Path, roles: Roles, taught: Sheet) -> Sheet:
     """As read_sheet, for rows of which only features and labels are asked."""
     name = "--validation"
     _refuse_unless_file(path, name)
     if suffix_of(path) == ".npz":
         return _sheet_of_arrays(_read_npz(path, name), Roles(roles.target), path, name)
-    frame = read_frame(path, name)
+    is_text = not hasattr(taught.y, "dtype") or taught.y.dtype.kind not in "biufM"
+    frame = read_frame(path, name, text=(taught.target,) if is_text else ())
     others = {name for role, name in roles.named().items() if role != "target"}
     there = [column for column in frame.columns if column in {*others, *roles.drop}]
     return _sheet_of_frame(frame.drop(columns=there), Roles(roles.target), path, name)
 
 
-def read_frame(path: Path, name: str = "TABLE", *, as_text: bool = False) -> pd.DataFrame:
-    """A file as a frame. as_text: cells of a CSV exactly as they stand there."""
+def read_frame(
+    path: Path, name: str = "TABLE", *, as_text: bool = False, text: tuple[str, ...] = ()
+) -> pd.DataFrame:
+    """A file as a frame. as_text, text: a CSV, or columns of it, as the cells stand there."""
     _refuse_unless_file(path, name)
     if path.stat().st_size == 0:
         raise DataError(f"{name} must hold rows, got '{path}', which is empty (0 bytes).")
     suffix = suffix_of(path)
     if suffix in (".csv", ".tsv"):
-        return _guarded(path, name, lambda: _read_csv(path, name, suffix, as_text=as_text))
+        return _guarded(path, name, lambda: _read_csv(path, name, suffix, as_text, text))
     readers = {".parquet": _read_parquet, ".arrow": _read_arrow, ".feather": _read_arrow}
     if suffix not in readers or path.suffix.lower() in PACKED:
         raise DataError(
@@ -130,7 +133,7 @@ def _near(path: Path) -> str:
     if not path.parent.is_dir():
         return f"There is no folder '{path.parent}' either."
     names = [each.name for each in path.parent.iterdir() if each.is_file()]
-    close = difflib.get_close_matches(path.name, names, 1)
+    close = difflib.get_close_matches(path.name, names, 1, 0.75)
     return f"Did you mean '{path.parent / close[0]}'?" if close else ""
 
 
@@ -151,7 +154,7 @@ def _guarded(path: Path, name: str, read: Callable[[], Any]) -> Any:
         OSError, EOFError, ValueError, KeyError, zlib.error, lzma.LZMAError, zipfile.BadZipFile,
         NotImplementedError, pa.ArrowException, pd.errors.ParserError, pd.errors.ParserWarning,
     ) as error:  # fmt: skip
-        why = " ".join(str(error).split()) or type(error).__name__
+        why = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise DataError(
             f"{name} must be readable as {suffix_of(path)[1:]}, got '{path}': {why[:300]}. "
             "Check that it is complete and what its name says."
@@ -180,24 +183,29 @@ def _opened(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", openers.get(path.suffix.lower(), open)(path, "rb"))
 
 
-def _read_csv(path: Path, name: str, suffix: str, *, as_text: bool) -> pd.DataFrame:
+def _read_csv(
+    path: Path, name: str, suffix: str, as_text: bool, text: tuple[str, ...]
+) -> pd.DataFrame:
     import pandas as pd
 
     separator = "\t" if suffix == ".tsv" else _separator(path)
     common: dict[str, Any] = {"sep": separator, "encoding": "utf-8-sig", "index_col": False}
-    text: dict[str, Any] = {"dtype": str, "keep_default_na": False}
-    names = pd.read_csv(path, header=None, nrows=1, **common, **text).iloc[0]
+    as_is: dict[str, Any] = {"dtype": str, "keep_default_na": False}
+    names = pd.read_csv(path, header=None, nrows=1, **common, **as_is).iloc[0]
     _refuse_repeats([str(each) for each in names if each], path, name)
+    types = {"dtype": dict.fromkeys(text, str), "low_memory": False}
     with warnings.catch_warnings():
         # rows longer than the header would lose cells, or shift their columns, in silence
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        return pd.read_csv(path, **common, **(text if as_text else {"low_memory": False}))
+        return pd.read_csv(path, **common, **(as_is if as_text else types))
 
 
 def _separator(path: Path) -> str:
     """A comma, unless the header has none and semicolons or tabs instead."""
     with _opened(path) as file:
         header = next((line for line in file if line.strip()), b"")
+    if b"\0" in header:
+        raise ValueError("it holds zero bytes, which no text does")
     return next((mark for mark in ",;\t" if mark.encode() in header), ",")
 
 
@@ -205,7 +213,7 @@ def _refuse_repeats(names: list[str], path: Path, name: str) -> None:
     twice = [each for each, count in Counter(names).items() if count > 1]
     if twice:
         raise DataError(
-            f"{name} must have one column of each name, got {_listed(twice)} more than once in "
+            f"{name} must have one column of each name, got {listed(twice)} more than once in "
             f"'{path}'. Rename or drop the repeated columns."
         )
 
@@ -213,7 +221,7 @@ def _refuse_repeats(names: list[str], path: Path, name: str) -> None:
 def _read_parquet(path: Path) -> pd.DataFrame:
     from pyarrow.parquet import ParquetFile
 
-    with ParquetFile(path) as file:
+    with ParquetFile(path, page_checksum_verification=True) as file:
         return _without_index(file.read().to_pandas())
 
 
@@ -238,9 +246,10 @@ def _read_npz(path: Path, name: str) -> dict[str, Any]:
     import numpy as np
 
     def read() -> dict[str, Any]:
-        with np.load(path, allow_pickle=False) as held:
-            if not hasattr(held, "files"):
-                raise ValueError("it is one array, saved by np.save; use np.savez with names")
+        opened = np.load(path, allow_pickle=False)
+        if not hasattr(opened, "files"):
+            raise ValueError("it is one array, saved by np.save; use np.savez with names")
+        with opened as held:
             return {each: held[each] for each in held.files}
 
     return _guarded(path, name, read)
@@ -248,11 +257,7 @@ def _read_npz(path: Path, name: str) -> dict[str, Any]:
 
 def _sheet_of_frame(frame: pd.DataFrame, roles: Roles, path: Path, name: str) -> Sheet:
     columns = list(frame.columns)
-    if roles.target is None:
-        raise DataError(
-            f"--target must name the column to predict in '{path}', which has "
-            f"{_listed(columns)}."
-        )
+    assert roles.target is not None, "asked for before"
     for role, column in roles.named().items():
         _refuse_unless_column(column, f"--{role}", columns, path)
     for column in roles.drop:
@@ -261,7 +266,7 @@ def _sheet_of_frame(frame: pd.DataFrame, roles: Roles, path: Path, name: str) ->
     X = frame[[column for column in columns if column not in taken]]
     if X.shape[1] == 0:
         raise DataError(
-            f"{name} must have at least one column beside {_listed(sorted(taken))}, got none in "
+            f"{name} must have at least one column beside {listed(sorted(taken))}, got none in "
             f"'{path}'. There is nothing to predict from."
         )
     return Sheet(
@@ -281,7 +286,7 @@ def _refuse_unless_column(column: str, option: str, columns: list[str], path: Pa
     meant = f"Did you mean {by_lower[close[0]]!r}? " if close else ""
     raise DataError(
         f"{option} must name a column of '{path}', got {column!r}. {meant}"
-        f"It has {_listed(columns)}."
+        f"It has {listed(columns)}."
     )
 
 
@@ -318,7 +323,7 @@ def _sheet_of_arrays(held: dict[str, Any], roles: Roles, path: Path, name: str) 
     labels = roles.target or next((each for each in _LABELS if each in held), None)
     vectors = next((each for each in _VECTORS if each in held and each != labels), None)
     if vectors is None or labels not in held:
-        known = _listed(list(held)) if held else "no arrays"
+        known = listed(list(held)) if held else "no arrays"
         raise DataError(
             f"{name} must hold arrays X (or emb) and y (or label), got {known} in '{path}'"
             + (f" and --target {roles.target!r}" if roles.target else "")
@@ -339,6 +344,7 @@ def _sheet_of_arrays(held: dict[str, Any], roles: Roles, path: Path, name: str) 
     )  # fmt: skip
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
+    """Names for a message, the first dozen of many."""
     shown = ", ".join(map(repr, names[:_SHOWN]))
     return shown + (f", … ({len(names)} in all)" if len(names) > _SHOWN else "")

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 N_COALITIONS = 3
 N_SUSPECTS = 5
 _MEANING = {
-    "utility": "what the rows teach a model",
-    "dispersion": "how far apart they keep the classes",
-    "consistency": "how well their labels agree with each other",
+    "utility": "what they teach a model: {unit}",
+    "dispersion": "how far apart they keep the classes, times its weight λ",
+    "consistency": "how well their labels agree with the others', times its weight κ",
 }
 _UNITS = {
-    "loss": "share of the error of a constant guess that is removed (1: no error left)",
-    "r2": "share of the variance that is explained (1: all of it)",
-    "accuracy": "accuracy, over that of a guess without data",
-    "balanced_accuracy": "balanced accuracy, over that of a guess without data",
-    "auc": "area under the ROC curve, over that of a guess without data (0.5)",
+    "loss": "share of a blind guess's error that goes (1: all)",
+    "r2": "share of the variance explained (1: all)",
+    "accuracy": "accuracy gained over a blind guess",
+    "balanced_accuracy": "balanced accuracy gained over a blind guess",
+    "auc": "area under the ROC curve gained over a blind guess",
 }
 
 
@@ -80,38 +80,40 @@ def text(found: dict[str, Any]) -> str:
 
 def _data(found: dict[str, Any]) -> str:
     classes = f", {found['n_classes']} classes" if found["n_classes"] else ", a number to predict"
-    return f"{found['n_rows']:,} rows, {_count(found['n_columns'], 'column')}{classes}"
+    seconds = sum(found["seconds"].values())
+    return (
+        f"{found['n_rows']:,} rows, {_count(found['n_columns'], 'column')}{classes}; "
+        f"{seconds:.1f} s, seed {found['seed']}"
+    )
 
 
 def _surplus(found: dict[str, Any]) -> list[str]:
-    by_seeds = sum(found["seconds"].values())
     lines = [
-        f"surplus      {found['surplus']:+.4f}   what all rows are worth together, over no data"
-        f" (in {by_seeds:.1f} s, seed {found['seed']})"
+        f"surplus       {found['surplus']:+.4f}  what all rows are worth together, over having no data"
     ]
     lines += [
-        f"  {name:<11}{part:+.4f}   {_MEANING[name]}"
+        f"  {name:<12}{part:+.4f}  {_MEANING[name].format(unit=_UNITS[found['metric']])}"
         for name, part in found["surplus_parts"].items()
     ]
-    return [*lines, f"  unit       {_UNITS[found['metric']]}"]
+    return lines
 
 
 def _values(found: dict[str, Any]) -> list[str]:
     values, n = found["values"], found["n_rows"]
     below = values["n_below_zero"]
     return [
-        f"values       {values['mean']:+.2e} a row on average, from {values['min']:+.2e} to "
+        f"values        {values['mean']:+.2e} a row on average, from {values['min']:+.2e} to "
         f"{values['max']:+.2e}, give or take {values['median_stderr']:.0e}",
-        "             above zero the row helps, below zero the model is better off without it",
-        f"             {below:,} of {n:,} rows ({below / n:.1%}) are below zero; the best: "
+        "              above zero the row helps, below zero the model is better off without it",
+        f"              {below:,} of {n:,} rows ({below / n:.1%}) are below zero; the best: "
         f"{_rows(values['best_rows'])}; the worst: {_rows(values['worst_rows'])}",
     ]
 
 
 def _coalitions(found: dict[str, Any]) -> list[str]:
     if not found["n_coalitions"]:
-        return ["coalitions   none: the rows are too few to be split (see --leaf-size)"]
-    lines = [f"coalitions   {found['n_coalitions']:,} groups of similar rows; worth by row:"]
+        return ["coalitions    none: the rows are too few to be split (see --leaf-size)"]
+    lines = [f"coalitions    {found['n_coalitions']:,} groups of similar rows; worth by row:"]
     best, worst = found["best_coalitions"], found["worst_coalitions"]
     shown = {each["id"] for each in best}
     lines += [_coalition("best ", each) for each in best]
@@ -129,7 +131,7 @@ def _coalition(rank: str, each: dict[str, Any]) -> str:
 def _suspects(found: dict[str, Any]) -> list[str]:
     n, first = found["n_suspects"], found["suspects"]
     if not n:
-        return ["suspects     none: no label is contradicted by the others"]
+        return ["suspects      none: no label is contradicted by the others"]
     shown = ", ".join(
         f"{each['row']} ({_label(each['given'])}, rather {_label(each['suggested'])})"
         for each in first
@@ -138,29 +140,29 @@ def _suspects(found: dict[str, Any]) -> list[str]:
     said = "1 row whose label the others contradict" if n == 1 else (
         f"{n:,} rows whose labels the others contradict"
     )
-    return [f"suspects     {said}: {shown}{more}"]
+    return [f"suspects      {said}: {shown}{more}"]
 
 
 def _checks(found: dict[str, Any]) -> list[str]:
     checks = found["checks"]
     lines = [
-        f"checks       values add up to the surplus (off by {checks['sum_error']:.0e} of their "
+        f"checks        values add up to the surplus (off by {checks['sum_error']:.0e} of their "
         f"size), coalitions to their rows (off by {checks['tree_error']:.0e})"
     ]
     if checks["sum_error"] > 1e-9 and "semivalue" in checks:
-        lines = [f"checks       {checks['semivalue']} values need not add up to the surplus"]
+        lines = [f"checks        {checks['semivalue']} values need not add up to the surplus"]
     for name, correlation in checks.items():
         if name.startswith("spearman_surrogate_") and correlation is not None:
             metric = name.removeprefix("spearman_surrogate_")
             lines.append(
-                f"             what is optimised ranks coalitions as {metric} does: "
+                f"              what is optimised ranks coalitions as {metric} does: "
                 f"correlation {correlation:.2f}"
             )
     return lines
 
 
 def _notes(found: dict[str, Any]) -> list[str]:
-    return [f"{'notes' if i == 0 else '':<13}{note}" for i, note in enumerate(found["notes"])]
+    return [f"{'notes' if i == 0 else '':<14}{note}" for i, note in enumerate(found["notes"])]
 
 
 def suspects_text(frame: pd.DataFrame, n_more: int) -> str:

@@ -28,13 +28,12 @@ def conv_network(n_channels: int, n_outputs: int) -> Any:
     from torch import nn
 
     return nn.Sequential(
-        nn.Conv2d(n_channels, 32, 3, padding=1),
+        nn.Conv2d(n_channels, 16, 3, stride=2, padding=1),
+        nn.GELU(),
+        nn.Conv2d(16, 32, 3, padding=1),
         nn.GELU(),
         nn.AvgPool2d(2, ceil_mode=True),
         nn.Conv2d(32, 64, 3, padding=1),
-        nn.GELU(),
-        nn.AvgPool2d(2, ceil_mode=True),
-        nn.Conv2d(64, 64, 3, padding=1),
         nn.GELU(),
         nn.AdaptiveAvgPool2d(3),
         nn.Flatten(),

@@ -97,7 +97,8 @@ class NeuralEncoder:
         seed = int(rng.integers(2**62))
         self.module = self._new_module(tuple(rows.shape[1:]), seed).to(self._device())
         generator = torch.Generator().manual_seed(seed)
-        # One thread: the same bits on any machine, and no slower at these sizes.
+        # One thread: the same bits for any number of cores. Small batches gain little
+        # from more, and lose much where the cores are busy.
         with threadpool_limits(limits=1):
             self._train(rows, codes, rows_val, codes_val, len(classes.levels), generator)
         return self

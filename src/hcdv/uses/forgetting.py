@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 from hcdv.errors import DataError
 from hcdv.targets import Target
 from hcdv.valuation.methods import value
+from hcdv.valuation.plan import Plan
 from hcdv.valuation.points import Case, Judge, Originals, Points
+from hcdv.valuation.utility import Payoffs
 
 if TYPE_CHECKING:
     from hcdv.result import Run
@@ -29,19 +32,41 @@ def forget(run: Run, rows: Any) -> Run:
                 "A set of one class has no value to share."
             )
     elif keep.sum() < 2:
-        raise DataError("rows must leave at least 2 rows.")
+        raise DataError(
+            f"rows must leave at least 2 rows, got all but {int(keep.sum())} withdrawn. "
+            "A set of one row has nobody to share with."
+        )
     case = restricted(run.case, keep)
     probe = run.valuation.probe.without(run.case, case, keep)
     tree = run.canonical_tree.restrict(keep)
-    valuation = value(case, tree, run.plan, probe=probe)
+    plan = _renumbered(run.plan, np.flatnonzero(~gone))
+    valuation = value(case, tree, plan, probe=probe)
     target = Target(
         run.target.labels[keep], run.target.classes, run.target.centre, run.target.scale
     )
     note = f"{int(gone.sum())} rows forgotten; tree, encoder and probe as fitted"
     return replace(
-        run, case=case, canonical_tree=tree, valuation=valuation, target=target,
+        run, case=case, canonical_tree=tree, plan=plan, valuation=valuation, target=target,
         canonical_ids=run.canonical_ids[keep], notes=[*run.notes, note],
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RowsLeft:
+    """Your payoff, asked about rows by the numbers they had in the data it was made for."""
+
+    function: Callable[[Any], float]
+    rows: NDArray[np.intp]
+
+    def __call__(self, rows: NDArray[np.intp]) -> float:
+        return self.function(self.rows[rows])
+
+
+def _renumbered(plan: Plan, left: NDArray[np.intp]) -> Plan:
+    if not isinstance(plan.utility, Payoffs):
+        return plan
+    utility = replace(plan.utility, function=RowsLeft(plan.utility.function, left))
+    return replace(plan, utility=utility)
 
 
 def restricted(case: Case, keep: NDArray[np.bool_]) -> Case:
@@ -92,7 +117,7 @@ def _checked(run: Run, rows: Any) -> NDArray[np.bool_]:
     given = np.atleast_1d(np.asarray(rows))
     gone = np.zeros(run.n_rows, dtype=bool)
     if given.dtype == bool and given.shape == (run.n_rows,):
-        return given
+        return given.copy()
     if given.dtype.kind not in "iu" and given.size:
         raise DataError(
             f"rows must be row numbers or a mask of {run.n_rows} entries, got {given.dtype} of "

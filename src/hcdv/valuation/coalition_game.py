@@ -243,15 +243,18 @@ def reconcile(
     ψ_H ← ψ_H + σ_H² / Σ_siblings σ² · (ψ_P − Σ_siblings ψ)
 
     The least change in units of the standard errors; never divides by a value. A node
-    that is known exactly keeps its value; where all siblings are, they share equally.
+    that is known exactly keeps its value; where all siblings are, those not 0 share equally.
     """
     nest = nesting(parent)
     adjusted = np.array(value, dtype=np.float64)
     for node in nest.inner:
         kids = nest.children(node)
-        variance = np.square(stderr[kids])
-        total = variance.sum()
-        share = variance / total if total > 0 else np.full(variance.size, 1 / variance.size)
+        weight = np.square(stderr[kids])
+        if not weight.any():  # what is left is rounding, and no business of a dummy's
+            weight = (adjusted[kids] != 0).astype(np.float64)
+        share = (
+            weight / weight.sum() if weight.any() else np.full(weight.size, 1 / weight.size)
+        )
         adjusted[kids] += share * (adjusted[node] - adjusted[kids].sum())
     return adjusted
 

@@ -34,7 +34,7 @@ class Agreement:
 
     margin: NDArray[np.floating]  # (R, n)  mean margin; nan where the order does not judge
     votes: NDArray[np.floating]  # (n,)  share of contexts whose best class is the row's
-    scores: NDArray[np.floating]  # (C, n)  mean scores of the contexts without the row
+    scores: NDArray[np.floating]  # (C, n)  mean scores of models taught without the row
 
 
 def context_models(
@@ -56,6 +56,7 @@ def agreement(
     contexts: Contexts,
     models: list[tuple[Floats, Floats]],  # by order, from `context_models`
     judged: NDArray[np.bool_],  # (R, n_folds)  whose rows an order predicts
+    barred: NDArray[np.bool_],  # (R, n_folds)  whose rows its contexts never hold
     weight: NDArray[np.float64],  # (n,)  the weights the models were taught with
     *,
     n_jobs: int | None = None,
@@ -74,6 +75,7 @@ def agreement(
         asked = np.zeros(len(x), dtype=dtype)
         for order, stack in enumerate(stacks):
             inside = contexts.uniforms(order, points.key[rows]) < contexts.p[order][:, None]
+            inside &= ~barred[order, points.fold[rows]]
             judge_of = judged[order, points.fold[rows]]
             vote, lead, score = _ask(
                 x, y, weight[rows].astype(dtype), inside, stack, points
@@ -117,14 +119,16 @@ def _ask(
             is_in = inside[some, rows]
             h = np.einsum("lkb,lkb->lb", lever, lever) * weight[rows]
             h = np.minimum(h, _LEVERAGE_LIMIT) * is_in
-            scores[:, rows] += np.einsum("lcb,lb->cb", fit, (~is_in).astype(x.dtype))
+            left = 1.0 / (1.0 - h)
+            scores[:, rows] += np.einsum("lcb,lb->cb", fit, left)
+            scores[:, rows] -= yt * (h * left).sum(axis=0)
             if points.n_classes:
                 own = np.einsum("cb,lcb->lb", yt, fit) + fit.mean(axis=1)
                 fit += others_only
                 # the row's own pull on a margin is h
-                gap = (own - fit.max(axis=1) - h) / (1.0 - h)
+                gap = (own - fit.max(axis=1) - h) * left
             else:
-                gap = 1.0 - ((yt[0] - fit[:, 0]) / (1.0 - h)) ** 2
+                gap = 1.0 - ((yt[0] - fit[:, 0]) * left) ** 2
             gap = np.clip(gap, -1.0, 1.0)
             vote[rows] += np.count_nonzero(gap > 0, axis=0)
             lead[rows] += gap.sum(axis=0)

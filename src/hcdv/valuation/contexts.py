@@ -81,7 +81,8 @@ def semivalue_contexts(
     """
     rng = np.random.default_rng([seed % 2**63, first])
     if semivalue == "loo":
-        return Contexts(seed, np.array([first]), np.ones((1, 1)), np.ones((1, 1)))
+        everyone = np.ones((n_orders, 1))
+        return Contexts(seed, first + np.arange(n_orders), everyone, everyone)
     if semivalue == "banzhaf":
         half = np.full((n_orders * n_thresholds, 1), 0.5)
         return Contexts(seed, first + np.arange(len(half)), half, np.ones_like(half))

@@ -35,7 +35,6 @@ class Doubts:
     votes: NDArray[np.float64]  # (n,)
     scores: NDArray[np.float64]  # (C, n)
 
-
     def joined(self, more: Doubts, rounds: int) -> Doubts:
         """The mean with one further round, `rounds` of them in all."""
         batches = np.concatenate([self.batches, more.batches])
@@ -123,7 +122,9 @@ def _of_view(
 
         models = list(ordered_map(teach, range(contexts.n_orders), n_jobs))
         said.append(
-            agreement(points, features, contexts, models, judged, weight, n_jobs=n_jobs)
+            agreement(
+                points, features, contexts, models, judged, barred, weight, n_jobs=n_jobs
+            )
         )
     return Agreement(*(np.mean(part, axis=0) for part in _transposed(said)))
 

@@ -146,14 +146,19 @@ def _estimated(case: Case, game: Game, probe: Probe, upper: Upper, plan: Plan) -
 
     now = Estimate(coalitions(0), flat_batches(case, probe, plan), doubts(0))
     sampled = not now.coalitions.is_exact
-    open_form, doubted = not isinstance(plan.utility, Neighbours), plan.consistency_weight > 0
+    open_form, doubted = (
+        not isinstance(plan.utility, Neighbours),
+        plan.consistency_weight > 0,
+    )
     if not (sampled or open_form or doubted):
         return now
     while deadline.another(now.mean_stderr(upper, plan.consistency_weight)):
         number = deadline.rounds
         now = Estimate(
             now.coalitions.joined(coalitions(number)) if sampled else now.coalitions,
-            now.flat.joined(flat_batches(case, probe, plan, number)) if open_form else now.flat,
+            now.flat.joined(flat_batches(case, probe, plan, number))
+            if open_form
+            else now.flat,
             now.doubts.joined(doubts(number), number + 1) if doubted else now.doubts,
         )
     return now
@@ -164,7 +169,10 @@ def flat_batches(case: Case, probe: Probe, plan: Plan, number: int = 0) -> Batch
     if isinstance(plan.utility, Neighbours) and plan.semivalue == "shapley":
         value = neighbour_values(case, plan.utility, plan.n_jobs)
         return Batches(value[None, :], np.zeros(1, dtype=np.intp))
-    n_orders = N_ORDERS if N_ORDERS % (2 * len(case.judges)) == 0 else 2 * len(case.judges)
+    n_judges = len(case.judges)
+    n_orders = N_ORDERS if N_ORDERS % (2 * n_judges) == 0 else 2 * n_judges
+    if plan.semivalue == "loo":
+        n_orders = n_judges  # everyone is the one context: ask each judge once
     contexts = semivalue_contexts(
         n_orders, _thresholds(plan), plan.seed, number * n_orders, plan.semivalue
     )
@@ -193,13 +201,11 @@ def assemble(
         else 0.0,
     }
     scale = plan.consistency_weight / n
-    nodes = tree.node_sums(
-        np.where(np.isnan(doubts.batches), doubts.agreement, doubts.batches)
-    )
-    n_batches = len(doubts.batches)
-    spread = (
-        nodes.var(axis=0, ddof=1) / n_batches if n_batches > 1 else np.zeros(tree.n_nodes)
-    )
+    off = tree.node_sums(np.nan_to_num(doubts.batches - doubts.agreement))
+    n_asked = np.count_nonzero(
+        ~np.isnan(doubts.batches), axis=0
+    ).max()  # alike for all rows
+    spread = np.sum(off**2, axis=0) / max(1, n_asked * (n_asked - 1))
     nothing = np.full(tree.n_nodes, np.nan)
     return Valuation(
         parts, scale * np.sqrt(doubts.variance), scale * np.sqrt(spread), nothing, nothing,

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcdv.valuation.coalition_game import Game
+from hcdv.valuation.duration import in_words
 from hcdv.valuation.knn_game import KNNGame
 from hcdv.valuation.points import Case
 from hcdv.valuation.pointwise import Probe
 from hcdv.valuation.retraining import CallableGame, RetrainingGame
 from hcdv.valuation.utility import LeastSquares, Neighbours, Payoffs, Retrained, Utility
+
+log = logging.getLogger("hcdv")
+
+_TOLD = 50  # coalitions from which an estimate is worth its few probes
+_LONG = 3.0  # seconds that need no announcement
 
 
 @dataclass(frozen=True)
@@ -21,10 +28,24 @@ class MeanGame:
     """The mean of the judges' games: v̄(S) = mean_k v_k(S ∖ F_k)."""
 
     games: list[Any]
+    estimated: list[float] = field(default_factory=list)  # seconds, told once
 
     def __call__(self, masks: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Payoffs (m,) of coalitions (m, K)."""
+        self._tell(masks)
         return np.mean([game(masks) for game in self.games], axis=0)
+
+    def _tell(self, masks: NDArray[np.bool_]) -> None:
+        """Say before long work how long it will take; what is played for that is kept."""
+        if self.estimated or len(masks) < _TOLD or not hasattr(self.games[0], "report"):
+            return
+        cost = self.games[0].estimate_seconds(masks)
+        self.estimated.append(cost.seconds * len(self.games))
+        if self.estimated[0] >= _LONG:
+            log.info(
+                "about %s of work: %s %s more", in_words(self.estimated[0]),
+                f"{cost.n_left * len(self.games):,}", self.games[0].unit,
+            )  # fmt: skip
 
     def report(self) -> dict[str, Any]:
         """What the retrained models went through, summed over judges."""
@@ -34,7 +55,8 @@ class MeanGame:
         counts = ("fits", "cached", "one_class", "failures")
         found = {name: sum(getattr(r, name, 0) for r in reports) for name in counts}
         first = next((r.first_error for r in reports if r.first_error), None)
-        return found | ({"first_error": first} if first else {})
+        told = {"estimated_seconds": self.estimated[0]} if self.estimated else {}
+        return found | ({"first_error": first} if first else {}) | told
 
 
 def coalition_game(
@@ -54,7 +76,7 @@ def coalition_game(
     if isinstance(utility, LeastSquares):
         return probe.game(case, code, n_groups, n_jobs, keep_as=keep_as)
     if isinstance(utility, Payoffs):
-        return _own_payoff(case, utility, code, n_groups, n_jobs, progress)
+        return MeanGame([_own_payoff(case, utility, code, n_groups, n_jobs, progress)])
     if isinstance(utility, Neighbours):
         return MeanGame(
             [_neighbours(case, utility, k, code, n_groups, n_jobs) for k in _judges(case)]

@@ -34,6 +34,15 @@ class Plan:
     seed: int = 0
     n_jobs: int | None = None
 
+    def in_words(self) -> str:
+        """How much is sampled, and when it stops."""
+        sampled = f"{self.n_contexts:,} contexts and {self.n_permutations:,} orders"
+        if self.precision is None and self.time_budget is None:
+            return sampled
+        until = [f"a mean standard error of {self.precision:g}"] if self.precision else []
+        until += [f"{self.time_budget:g} s have passed"] if self.time_budget else []
+        return f"{sampled} a round, until {' or '.join(until)}"
+
     @property
     def surrogate(self) -> LeastSquares:
         """The probe whose marginals split coalitions into points."""

@@ -141,9 +141,8 @@ class Probe:
         taught: list[Statistics] = []
         for judge in case.judges:
             stats, folds = by_view[judge.view], judge.eligible
-            taught.append(
-                Statistics(stats.gram[:, folds], stats.cross[:, folds]).sum(axis=1)
-            )
+            own = Statistics(stats.gram[:, folds], stats.cross[:, folds]).sum(axis=1)
+            taught.append(own.on_grid())
         return ProbeGame(
             case.judges,
             self.features,

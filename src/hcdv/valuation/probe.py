@@ -50,16 +50,13 @@ class ProbeGame:
         return np.concatenate(list(parts)) if len(masks) else np.zeros(0)
 
     def _block(self, masks: NDArray[np.bool_], metric: str) -> NDArray[np.float64]:
-        # Padded to one shape: BLAS rounds by shape, and a dummy must be worth 0.0.
-        member = np.zeros((_MASKS, masks.shape[1]))
-        member[: len(masks)] = masks
+        member = masks.astype(np.float64)
         total = np.zeros(len(masks))
         for judge, moments, stats in zip(
             self.judges, self.moments, self.taught, strict=True
         ):
             union = Statistics(
-                np.tensordot(member, stats.gram, 1)[: len(masks)],
-                np.tensordot(member, stats.cross, 1)[: len(masks)],
+                np.tensordot(member, stats.gram, 1), np.tensordot(member, stats.cross, 1)
             )
             models = solve(union, self.ridge)
             models[~masks.any(axis=1)] = 0.0

@@ -43,6 +43,22 @@ class Statistics:
         """The statistics of the union along one axis."""
         return Statistics(self.gram.sum(axis), self.cross.sum(axis))
 
+    def on_grid(self) -> Statistics:
+        """Rounded so that the sum of any of the sets along the first axis is exact.
+
+        A union then has the same bits in whatever order or company BLAS adds it, and a set
+        that changes nothing is worth 0.0. The step is 2⁻⁵² of all sets' total: its rounding.
+        """
+        return Statistics(_on_grid(self.gram), _on_grid(self.cross))
+
+
+def _on_grid(parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    whole = np.abs(parts).sum(axis=0).max(initial=0.0)
+    if whole == 0.0:
+        return parts
+    step = 2.0 ** (np.ceil(np.log2(whole)) - 52)
+    return np.round(parts / step) * step
+
 
 def row_dtype(n_rows: int, width: int) -> np.dtype:
     """float64 while it is cheap; float32 products summed in float64 for large data."""
