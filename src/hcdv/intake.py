@@ -132,17 +132,20 @@ def build_case(
         numbers = judged[1].astype(np.float64)
         target = Target(target.labels, None, float(numbers.mean()), target.scale)
     table_encoder = TableEncoder().fit(table.rows)
-    X = table_encoder.transform(table.rows)
-    _refuse_huge(X)
     encoder = make_encoder(
-        settings.encoder, table.rows, dispersion_weight=settings.dispersion_weight,
+        _in_order(settings.encoder, table), table.rows, dispersion_weight=settings.dispersion_weight,
         smoothness_weight=settings.smoothness_weight, device=settings.device, n_jobs=n_jobs,
     )  # fmt: skip
+    numbers = table_encoder.transform(table.rows)
+    _refuse_huge(numbers)
+    X = table.rows.frame if _takes_frame(encoder, table.rows) else numbers
     folds = _folds(table, target, seed, need=judged is None or encoder.supervised)
     rng = np.random.default_rng([seed, 0])
     code = target.coded(target.labels)
     with _told_of_validation():
         X_judge = None if judged is None else table_encoder.transform(judged[0])
+    if judged is not None and _takes_frame(encoder, table.rows):
+        X_judge = judged[0].frame
     encoder = _fitted(encoder, X, target, X_judge, judged, rng)
     views = [unit(encoder.transform(X))]
     encoders = [encoder]
@@ -174,13 +177,30 @@ def build_case(
                 (take(table.rows, own_rows).table, target.labels[own_rows])
             )
     originals = Originals(table.rows.table, target.labels, originals_judged, table.position)
-    notes = [*table_encoder.notes, *_row_notes(X, target), *_notes(target, judged, n)]
+    notes = [
+        *table_encoder.notes,
+        *_row_notes(numbers, target, table.rows),
+        *_notes(target, judged, n),
+    ]
     reason = getattr(encoder, "reason", "")
     if reason:
         notes.append(f"encoder: {reason}")
     return Intake(
         Case(points, judges, judging_view, originals), table_encoder, encoder, notes
     )
+
+
+def _takes_frame(encoder: Encoder, rows: Rows) -> bool:
+    """Whether the encoder picks columns by name, from rows that have names."""
+    return getattr(encoder, "takes_frame", False) and rows.frame is not None
+
+
+def _in_order(encoder: Any, table: Table) -> Any:
+    """Embeddings handed in as the encoder follow the rows into the canonical order."""
+    is_array = hasattr(encoder, "__array__") or isinstance(encoder, list)
+    if not is_array or len(encoder) != len(table.position):
+        return encoder
+    return np.asarray(encoder)[table.position]
 
 
 def _fitted(
@@ -338,11 +358,11 @@ def _ids(ids: Any, n: int) -> NDArray[Any]:
     return found
 
 
-def _row_notes(X: Any, target: Target) -> list[str]:
+def _row_notes(X: Any, target: Target, rows: Rows) -> list[str]:
     """Constant columns of a plain array, and rows that are there more than once."""
     notes: list[str] = []
     dense = isinstance(X, np.ndarray)
-    if dense and X.ndim == 2:
+    if rows.kind == "array":  # a frame's constant columns are noted by name
         constant = np.flatnonzero(X.max(axis=0) == X.min(axis=0))
         if 0 < len(constant) < X.shape[1]:
             shown = ", ".join(map(str, constant[:5])) + (" …" if len(constant) > 5 else "")

@@ -198,9 +198,11 @@ def _semivalue(semivalue: Any) -> Any:
         _number("semivalue's α", alpha, 0.0, open_below=True)
         _number("semivalue's β", beta, 0.0, open_below=True)
         return (float(alpha), float(beta))
+    close = difflib.get_close_matches(str(semivalue), ("shapley", "banzhaf", "loo"), 1)
     raise ParameterError(
-        "semivalue", semivalue, 'one of "shapley", "banzhaf", "loo", or ("beta", α, β)'
-    )
+        "semivalue", semivalue, 'one of "shapley", "banzhaf", "loo", or ("beta", α, β)',
+        f'Did you mean "{close[0]}"?' if close else "",
+    )  # fmt: skip
 
 
 def _seed(random_state: Any) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cases import a_case, a_probe, retrained, some_points, validated
-from games import shapley_by_subsets
+from hcdv.valuation.coalition_game import shapley_exact
 from hcdv.valuation.contexts import semivalue_contexts
 from hcdv.valuation.knn_game import KNNGame
 from hcdv.valuation.points import Case, Judge
@@ -66,7 +66,7 @@ def test_neighbour_values_are_those_of_the_mean_game_of_the_judges(kind, n_folds
         return total / len(case.judges)
 
     found = neighbour_values(case, config, None)
-    assert found == pytest.approx(shapley_by_subsets(game, n), abs=1e-12)
+    assert found == pytest.approx(shapley_exact(game, n), abs=1e-12)
 
 
 def test_neighbour_values_of_numbers_are_those_of_their_mean():
@@ -77,7 +77,7 @@ def test_neighbour_values_of_numbers_are_those_of_their_mean():
         k=3, kind="regression",
     )  # fmt: skip
     found = neighbour_values(case, Neighbours(k=3), None)
-    assert found == pytest.approx(shapley_by_subsets(game, 8), abs=1e-12)
+    assert found == pytest.approx(shapley_exact(game, 8), abs=1e-12)
 
 
 def test_judges_in_other_views_are_asked_there():
@@ -97,7 +97,7 @@ def test_judges_in_other_views_are_asked_there():
     def game(masks):
         return np.array([retrained(case, probe, mask) for mask in masks])
 
-    exact = shapley_by_subsets(game, n)
+    exact = shapley_exact(game, n)
     assert np.all(np.abs(batches.mean() - exact) < 6.5 * error)
     assert error.max() < 0.1 * np.abs(exact).max()
     code = np.arange(n)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _FILE = click.Path(path_type=Path)
 _COUNT = click.IntRange(min=1)
 _POSITIVE = click.FloatRange(min=0, min_open=True)
-_JSON = click.option("--json", "json_", is_flag=True, help="Print JSON, for other programs.")
+_JSON = click.option(
+    "--json", "json_", is_flag=True, help="Print JSON, for other programs."
+)
 _CSV = click.option("--csv", "csv_", is_flag=True, help="Print CSV, for other programs.")
 _RUN = click.argument("run", type=_FILE)
 _METRICS = ("auto", "loss", "accuracy", "balanced_accuracy", "auc", "r2")
@@ -60,7 +62,9 @@ def main() -> None:
 @click.option("--validation", type=_FILE, metavar="FILE", help="Rows that judge, with the same columns. Without, parts of TABLE judge each other in turn.")  # fmt: skip
 @click.option("--out", type=_FILE, metavar="RUN", help="Folder to write; it must be new. Default: TABLE's name with .hcdv, here.")  # fmt: skip
 @click.option("--id", metavar="COLUMN", help="Column that names the rows; the values then do not depend on their order.")  # fmt: skip
-@click.option("--groups", metavar="COLUMN", help="Rows of one group never judge each other.")
+@click.option(
+    "--groups", metavar="COLUMN", help="Rows of one group never judge each other."
+)
 @click.option("--time", metavar="COLUMN", help="Rows are judged by later rows only.")
 @click.option("--weight", metavar="COLUMN", help="How much each row counts.")
 @click.option("--drop", metavar="COLUMN", multiple=True, help="Column to leave out; may be repeated.")  # fmt: skip
@@ -69,11 +73,15 @@ def main() -> None:
 @click.option("--metric", type=click.Choice(_METRICS), default="auto", help="What it is judged by. auto: the share of the error removed; r2 for numbers.")  # fmt: skip
 @click.option("--method", type=click.Choice(["nested", "winter", "paper"]), default="nested", help="How groups share their worth among rows.")  # fmt: skip
 @click.option("--branching", type=Levels(), default="8", help="Groups within a group, level by level: 8, or 16,4, or groups,8, or classes,8, or flat.")  # fmt: skip
-@click.option("--leaf-size", type=_COUNT, default=64, help="Rows up to which a group is not split.")
+@click.option(
+    "--leaf-size", type=_COUNT, default=64, help="Rows up to which a group is not split."
+)
 @click.option("--contexts", type=click.IntRange(min=8), help="Samples behind the values of rows. Default: by size.")  # fmt: skip
 @click.option("--permutations", type=click.IntRange(min=2), help="Samples behind the values of groups. Default: 64.")  # fmt: skip
 @click.option("--precision", type=_POSITIVE, help="Sample until the mean standard error is this small.")  # fmt: skip
-@click.option("--time-budget", type=_POSITIVE, metavar="SECONDS", help="Stop sampling after so long.")
+@click.option(
+    "--time-budget", type=_POSITIVE, metavar="SECONDS", help="Stop sampling after so long."
+)
 @click.option("--jobs", type=int, default=-1, help="Threads; -1 is one a core. Values do not depend on it.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of every draw.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
@@ -105,7 +113,11 @@ def value(
         ids=sheet.id, groups=sheet.groups, sample_weight=sheet.weight,
     )  # fmt: skip
     model.run_.notes.extend(sheet.notes())
-    source = {"table": str(table), "validation": validation and str(validation), **roles.named()}
+    source = {
+        "table": str(table),
+        "validation": validation and str(validation),
+        **roles.named(),
+    }
     save(model, out, source)
     found = {"run": str(out), "source": source, **facts(model)}
     if json_:
@@ -150,7 +162,13 @@ def show(run: Path, coalitions: int, *, csv_: bool, json_: bool) -> None:
 @click.option("--table", type=_FILE, metavar="TABLE", help="The table that was valued: write its own rows.")  # fmt: skip
 @_JSON
 def select(
-    run: Path, fraction: float, how: str, output: Path | None, table: Path | None, *, json_: bool
+    run: Path,
+    fraction: float,
+    how: str,
+    output: Path | None,
+    table: Path | None,
+    *,
+    json_: bool,
 ) -> None:
     """Choose the rows worth keeping.
 
@@ -170,12 +188,20 @@ def select(
     if output is not None:
         write_rows(model, rows, output, table)
     if json_:
-        as_json(plain({"how": how, "fraction": fraction, "rows": rows, "ids": model.ids_[rows]}))
+        as_json(
+            plain({"how": how, "fraction": fraction, "rows": rows, "ids": model.ids_[rows]})
+        )
     elif output is None:
         click.echo("\n".join(map(str, rows.tolist())))
     else:
-        whole = "" if table is not None else "; --table TABLE would write the table's own columns"
-        click.echo(f"{output}: {len(rows):,} of {model.run_.n_rows:,} rows{whole}", err=True)
+        whole = (
+            ""
+            if table is not None
+            else "; --table TABLE would write the table's own columns"
+        )
+        click.echo(
+            f"{output}: {len(rows):,} of {model.run_.n_rows:,} rows{whole}", err=True
+        )
 
 
 @main.command()
@@ -223,7 +249,9 @@ def explain(run: Path, row: str, *, by_id: bool, json_: bool) -> None:
     from hcdv.store import load, plain
 
     if not by_id and not row.isdecimal():
-        raise click.UsageError(f"ROW must be a row number from 0, got '{row}' (or add --by-id).")
+        raise click.UsageError(
+            f"ROW must be a row number from 0, got '{row}' (or add --by-id)."
+        )
     model = load(run)
     explained = model.explain(_row_of_id(model.ids_, row) if by_id else int(row))
     if json_:
@@ -252,7 +280,9 @@ def _refuse_without_target(table: Path, roles: Roles) -> None:
 
     if roles.target is None and suffix_of(table) != ".npz":
         columns = listed(list(read_frame(table).columns))
-        raise click.UsageError(f"Missing option '--target'. '{table}' has columns {columns}.")
+        raise click.UsageError(
+            f"Missing option '--target'. '{table}' has columns {columns}."
+        )
 
 
 def _estimator(options: dict[str, Any], *, verbose: bool) -> HCDV:
@@ -274,7 +304,9 @@ def _estimator(options: dict[str, Any], *, verbose: bool) -> HCDV:
     return model
 
 
-def _sheets(table: Path, validation: Path | None, roles: Roles) -> tuple[Sheet, Sheet | None]:
+def _sheets(
+    table: Path, validation: Path | None, roles: Roles
+) -> tuple[Sheet, Sheet | None]:
     from dataclasses import replace
 
     from hcdv.apps.reading import read_sheet, read_validation
@@ -317,7 +349,11 @@ def next_steps(run: Path, found: dict[str, Any]) -> str:
     import shlex
 
     name = shlex.quote(str(run))
-    row = found["suspects"][0]["row"] if found["suspects"] else found["values"]["worst_rows"][0]
+    row = (
+        found["suspects"][0]["row"]
+        if found["suspects"]
+        else found["values"]["worst_rows"][0]
+    )
     return (
         f"run           {run}\n"
         f"next          hcdv suspects {name}\n"

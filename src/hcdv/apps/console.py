@@ -27,7 +27,9 @@ class Commands(click.Group):
         """Run a command."""
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # for programmers; what matters is in the notes
+                warnings.simplefilter(
+                    "ignore"
+                )  # for programmers; what matters is in the notes
                 return super().invoke(ctx)
         except BrokenPipeError:
             raise  # the reader has seen enough, as in `hcdv show run | head -1`
@@ -69,5 +71,3 @@ def step(what: str, *, quiet: bool) -> None:
     """Say what is being done, to a person at a terminal only."""
     if not quiet and sys.stderr.isatty():
         click.echo(f"{what} …", err=True)
-
-

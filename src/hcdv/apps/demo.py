@@ -86,7 +86,10 @@ def _planted(model: object, is_wrong: NDArray[np.bool_], seconds: float) -> str:
     """The suspects held against what was planted."""
     order = model.suspects()["row"].to_numpy()  # type: ignore[attr-defined]
     by_value = np.argsort(model.values_, kind="stable")  # type: ignore[attr-defined]
-    n, doubted, lowest = int(is_wrong.sum()), *(found_among(o, is_wrong) for o in (order, by_value))
+    n, doubted, lowest = (
+        int(is_wrong.sum()),
+        *(found_among(o, is_wrong) for o in (order, by_value)),
+    )
     return (
         f"planted       of the {n} most suspicious rows {doubted['precision']:.0%} have a flipped "
         f"label (by chance: {SHARE:.0%}); AUROC {doubted['auroc']:.3f}\n"

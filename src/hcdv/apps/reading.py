@@ -68,7 +68,8 @@ class Sheet:
         return [
             f"column {name!r} only counts the rows: leave it out with --drop {name!r}"
             for name in self.X.columns[:1]
-            if self.X[name].dtype.kind in "iu" and np.ptp(self.X[name].to_numpy() - count) == 0
+            if self.X[name].dtype.kind in "iu"
+            and np.ptp(self.X[name].to_numpy() - count) == 0
         ]
 
 
@@ -126,7 +127,9 @@ def _refuse_unless_file(path: Path, name: str) -> None:
         what, way_out = "is a folder", "Name a file in it."
     else:
         what, way_out = "does not exist", _near(path)
-    raise DataError(f"{name} must be a file, got '{path}', which {what}. {way_out}".rstrip())
+    raise DataError(
+        f"{name} must be a file, got '{path}', which {what}. {way_out}".rstrip()
+    )
 
 
 def _near(path: Path) -> str:
@@ -149,7 +152,9 @@ def _guarded(path: Path, name: str, read: Callable[[], Any]) -> Any:
     except UnicodeDecodeError as error:
         raise _not_utf8(path, name) from error
     except pd.errors.EmptyDataError as error:
-        raise DataError(f"{name} must hold rows, got '{path}', which has no columns.") from error
+        raise DataError(
+            f"{name} must hold rows, got '{path}', which has no columns."
+        ) from error
     except (
         OSError, EOFError, ValueError, KeyError, zlib.error, lzma.LZMAError, zipfile.BadZipFile,
         NotImplementedError, pa.ArrowException, pd.errors.ParserError, pd.errors.ParserWarning,
@@ -303,8 +308,14 @@ def _whole(column: pd.Series, role: str, name: str) -> Any:
         )
     is_text = not pd.api.types.is_numeric_dtype(column.dtype)
     if role == "weight" and is_text:
-        raise DataError(f"--weight must be numbers, got {column.iloc[0]!r} in column {name!r}.")
-    if role == "time" and is_text and not pd.api.types.is_datetime64_any_dtype(column.dtype):
+        raise DataError(
+            f"--weight must be numbers, got {column.iloc[0]!r} in column {name!r}."
+        )
+    if (
+        role == "time"
+        and is_text
+        and not pd.api.types.is_datetime64_any_dtype(column.dtype)
+    ):
         try:
             column = pd.to_datetime(column, format="ISO8601", utc=True)
         except (ValueError, TypeError) as error:
@@ -313,7 +324,9 @@ def _whole(column: pd.Series, role: str, name: str) -> Any:
                 f"column {name!r}. Write the dates that way, so that they can be put in order."
             ) from error
     if role == "time" and pd.api.types.is_datetime64_any_dtype(column.dtype):
-        stamps = column.dt.tz_convert("UTC").dt.tz_localize(None) if column.dt.tz else column
+        stamps = (
+            column.dt.tz_convert("UTC").dt.tz_localize(None) if column.dt.tz else column
+        )
         return stamps.to_numpy()
     return column.to_numpy()
 

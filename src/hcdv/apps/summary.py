@@ -79,7 +79,9 @@ def text(found: dict[str, Any]) -> str:
 
 
 def _data(found: dict[str, Any]) -> str:
-    classes = f", {found['n_classes']} classes" if found["n_classes"] else ", a number to predict"
+    classes = (
+        f", {found['n_classes']} classes" if found["n_classes"] else ", a number to predict"
+    )
     seconds = sum(found["seconds"].values())
     return (
         f"{found['n_rows']:,} rows, {_count(found['n_columns'], 'column')}{classes}; "
@@ -113,7 +115,9 @@ def _values(found: dict[str, Any]) -> list[str]:
 def _coalitions(found: dict[str, Any]) -> list[str]:
     if not found["n_coalitions"]:
         return ["coalitions    none: the rows are too few to be split (see --leaf-size)"]
-    lines = [f"coalitions    {found['n_coalitions']:,} groups of similar rows; worth by row:"]
+    lines = [
+        f"coalitions    {found['n_coalitions']:,} groups of similar rows; worth by row:"
+    ]
     best, worst = found["best_coalitions"], found["worst_coalitions"]
     shown = {each["id"] for each in best}
     lines += [_coalition("best ", each) for each in best]
@@ -137,8 +141,10 @@ def _suspects(found: dict[str, Any]) -> list[str]:
         for each in first
     )
     more = f", … {n - len(first):,} more" if n > len(first) else ""
-    said = "1 row whose label the others contradict" if n == 1 else (
-        f"{n:,} rows whose labels the others contradict"
+    said = (
+        "1 row whose label the others contradict"
+        if n == 1
+        else (f"{n:,} rows whose labels the others contradict")
     )
     return [f"suspects      {said}: {shown}{more}"]
 
@@ -150,7 +156,9 @@ def _checks(found: dict[str, Any]) -> list[str]:
         f"size), coalitions to their rows (off by {checks['tree_error']:.0e})"
     ]
     if checks["sum_error"] > 1e-9 and "semivalue" in checks:
-        lines = [f"checks        {checks['semivalue']} values need not add up to the surplus"]
+        lines = [
+            f"checks        {checks['semivalue']} values need not add up to the surplus"
+        ]
     for name, correlation in checks.items():
         if name.startswith("spearman_surrogate_") and correlation is not None:
             metric = name.removeprefix("spearman_surrogate_")
@@ -162,7 +170,9 @@ def _checks(found: dict[str, Any]) -> list[str]:
 
 
 def _notes(found: dict[str, Any]) -> list[str]:
-    return [f"{'notes' if i == 0 else '':<14}{note}" for i, note in enumerate(found["notes"])]
+    return [
+        f"{'notes' if i == 0 else '':<14}{note}" for i, note in enumerate(found["notes"])
+    ]
 
 
 def suspects_text(frame: pd.DataFrame, n_more: int) -> str:

@@ -47,6 +47,7 @@ class TransformerEncoder(WrappedEncoder):
         self.transformer = clone(transformer)
         self.name = type(transformer).__name__
         self.supervised = learns_from_labels(transformer)
+        self.takes_frame = picks_columns(transformer)
 
     def fit(self, X: Any, y: Any, rng: np.random.Generator) -> Self:  # noqa: ARG002, the protocol's
         """Prepare on the training rows."""
@@ -60,6 +61,13 @@ class TransformerEncoder(WrappedEncoder):
     def transform(self, X: Any) -> NDArray[Any]:
         """Vectors of the rows of X, (n, d)."""
         return vectors(self.transformer.transform(flat(X)), X.shape[0], self.name)
+
+
+def picks_columns(transformer: Any) -> bool:
+    """Whether it, or its first step, chooses columns by name: it is then given the frame."""
+    steps = getattr(transformer, "steps", None)
+    first = steps[0][1] if steps else transformer
+    return type(first).__name__ in ("ColumnTransformer", "TableVectorizer")
 
 
 def learns_from_labels(transformer: Any) -> bool:

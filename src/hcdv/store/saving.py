@@ -197,5 +197,11 @@ def _versions() -> dict[str, str]:
 
 def _parquet(frame: pd.DataFrame) -> bytes:
     held = io.BytesIO()
+    for name in frame.columns:  # numbers that Parquet lacks: byte-swapped, or of 128 bits
+        dtype = frame[name].dtype
+        if dtype.kind in "iuf" and not dtype.isnative:
+            frame[name] = frame[name].astype(dtype.newbyteorder("="))
+        elif dtype.kind == "f" and dtype.itemsize > 8:
+            frame[name] = frame[name].astype(np.float64)
     frame.to_parquet(held, engine="pyarrow", index=False)
     return held.getvalue()

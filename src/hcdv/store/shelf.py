@@ -71,7 +71,9 @@ class Shelf:
 
         own = {"settings": self.settings, "kinds": self.kinds}
         text = json.dumps(own, default=lambda number: number.item())  # numpy's own numbers
-        return save({**self.arrays, _SETTINGS: np.frombuffer(text.encode(), dtype=np.uint8)})
+        return save(
+            {**self.arrays, _SETTINGS: np.frombuffer(text.encode(), dtype=np.uint8)}
+        )
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Shelf:

@@ -252,19 +252,19 @@ def _plan(settings: dict[str, Any]) -> Plan:
 def utility_settings(utility: Utility) -> dict[str, Any]:
     """A utility as plain settings; of the user's own, only its name."""
     if isinstance(utility, LeastSquares | Neighbours):
-        kind = "least squares" if isinstance(utility, LeastSquares) else "neighbours"
-        return {"kind": kind, **asdict(utility)}
+        name = "least squares" if isinstance(utility, LeastSquares) else "neighbours"
+        return {"type": name, **asdict(utility)}
     if isinstance(utility, NotSaved):
-        return {"kind": "yours", "what": utility.what}  # type: ignore[attr-defined]
+        return {"type": "yours", "what": utility.what}  # type: ignore[attr-defined]
     own = utility.function if isinstance(utility, Payoffs) else utility.estimator
-    return {"kind": "yours", "what": repr(own)[:200]}
+    return {"type": "yours", "what": repr(own)[:200]}
 
 
 def utility_of(settings: dict[str, Any]) -> Utility:
     """The utility that `utility_settings` described."""
-    rest = {name: setting for name, setting in settings.items() if name != "kind"}
-    if settings["kind"] == "yours":
+    rest = {name: setting for name, setting in settings.items() if name != "type"}
+    if settings["type"] == "yours":
         return NotSaved(str(rest["what"]))
-    return {"least squares": LeastSquares, "neighbours": Neighbours}[settings["kind"]](
+    return {"least squares": LeastSquares, "neighbours": Neighbours}[settings["type"]](
         **rest
     )

@@ -59,6 +59,7 @@ class RowsLeft:
     rows: NDArray[np.intp]
 
     def __call__(self, rows: NDArray[np.intp]) -> float:
+        """The payoff of rows numbered as they are now."""
         return self.function(self.rows[rows])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,11 @@ def select(run: Run, fraction: float, how: str = "top") -> NDArray[np.intp]:
             "fraction", fraction, "above 0 and at most 1", "0.3 keeps 30 % of the rows."
         )
     if how not in HOW:
-        raise ParameterError("how", how, "one of " + ", ".join(f'"{name}"' for name in HOW))
+        close = difflib.get_close_matches(str(how), HOW, 1)
+        raise ParameterError(
+            "how", how, "one of " + ", ".join(f'"{name}"' for name in HOW),
+            f'Did you mean "{close[0]}"?' if close else "",
+        )  # fmt: skip
     n_kept = round(float(fraction) * run.n_rows)
     if n_kept == 0:
         raise DataError(
