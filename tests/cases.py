@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hcdv.hierarchy.growth import tree_from_levels
 from hcdv.hierarchy.tree import Tree
 from hcdv.valuation.contexts import Contexts, mix
+from hcdv.valuation.plan import Plan
 from hcdv.valuation.points import Case, Judge, Originals, Points
 from hcdv.valuation.pointwise import Probe
 from hcdv.valuation.utility import LeastSquares
@@ -195,3 +196,30 @@ def as_players(case, probe):
 
 
 seeds = st.integers(0, 2**16)
+
+
+def a_plan(**settings):
+    """Few samples of the linear probe: the least that every method runs on."""
+    defaults = {"utility": LINEAR, "n_contexts": 16, "n_permutations": 4}
+    return Plan(**(defaults | settings))
+
+
+def market(seed=0, n=600, n_judging=1500):
+    """Five sellers whose shares of a rare class differ, and who each row belongs to."""
+    rng = np.random.default_rng(seed)
+
+    def rows(label):
+        Z = rng.normal(size=(len(label), 5))
+        Z[:, 0] += label
+        Z[:, 4] = 1.0
+        Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+        key = mix(np.arange(len(label)).astype(np.uint64))
+        return Points(Z, label, 2, key, np.zeros(len(label), np.intp))
+
+    seller = np.arange(n) % 5
+    share = np.array([0.02, 0.05, 0.1, 0.3, 0.6])[seller]
+    case = validated(
+        rows((rng.random(n) < share).astype(np.intp)),
+        rows((rng.random(n_judging) < 0.1).astype(np.intp)),
+    )
+    return case, seller

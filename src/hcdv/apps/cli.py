@@ -146,7 +146,7 @@ def show(run: Path, coalitions: int, *, csv_: bool, json_: bool) -> None:
     if csv_:
         click.echo(model.to_frame().to_csv(index=False), nl=False)
         return
-    source = read_about(run)["source"]
+    source = read_about(run).get("source") or {}
     found = {"run": str(run), "source": source, **facts(model, coalitions)}
     if json_:
         as_json(found)

@@ -43,6 +43,11 @@ def write_rows(
 
 def _table(model: HCDV, output: Path, table: Path) -> pd.DataFrame:
     """The rows of the table itself; from CSV to CSV every cell as it stands."""
+    if suffix_of(table) == ".npz":
+        raise DataError(
+            f"--table must have columns, got the arrays of '{table}'. Leave it out: -o then "
+            "holds row numbers, by which X[rows] picks them."
+        )
     both_text = {suffix_of(table), output.suffix.lower()} <= {".csv", ".tsv"}
     frame = read_frame(table, "--table", as_text=both_text)
     if len(frame) != model.run_.n_rows:

@@ -234,7 +234,7 @@ def _from_array(array: Array) -> Rows:
     if array.dtype.kind not in "biuf":
         raise DataError(
             f"X must hold real numbers, got an array of {array.dtype} with "
-            f"{array.ndim} dimensions{_complex(array.dtype)}. Convert it with X.astype(float)."
+            f"{array.ndim} dimensions. {_complex(array.dtype)}Convert it with X.astype(float)."
         )
     if array.ndim > 2:
         array = array.astype(np.float32, copy=False)
@@ -275,7 +275,7 @@ def _counted(n: int, shape: list[int]) -> str:
 
 
 def _complex(dtype: np.dtype[Any]) -> str:
-    return ": complex data not supported" if dtype.kind == "c" else ""
+    return "Complex data not supported. " if dtype.kind == "c" else ""
 
 
 def _not_a_table(shape: tuple[int, ...]) -> DataError:

@@ -188,8 +188,11 @@ def _taken_valuation(
     doubts = [
         shelf.get(f"doubts.{name}", shapes.get(name, (n,)), "f") for name in _OF_DOUBTS
     ]
+    parts = {name: shelf.get(f"part.{name}", (n,), "f") for name in PARTS}
+    if not all(np.isfinite(part).all() for part in parts.values()):
+        raise ValueError("values must be finite")
     return Valuation(
-        {name: shelf.get(f"part.{name}", (n,), "f") for name in PARTS},
+        parts,
         shelf.get("stderr", (n,), "f"),
         *(shelf.get(f"node.{name}", (m,), "f") for name in _OF_NODES),
         {name: float(own["surplus"][name]) for name in PARTS},
@@ -218,7 +221,7 @@ def _taken_probe(shelf: Shelf, n_columns: int, case: Case) -> Probe:
     own = shelf.settings["probe"]
     features: list[FeatureMap] = []
     for k, (kind, n_inputs, gamma) in enumerate(own["features"]):
-        held = shelf.under(f"features {k}")
+        held = _taken_features(shelf, k, int(n_inputs))
         features.append(
             FeatureMap(str(kind), int(n_inputs), float(gamma), *map(held.get, _OF_FEATURES))
         )
@@ -233,6 +236,13 @@ def _taken_probe(shelf: Shelf, n_columns: int, case: Case) -> Probe:
     if len(features) != len(case.views) or len(moments) != len(case.judges):
         raise ValueError("the probe is not that of these views and judges")
     return Probe(features, moments, float(own["ridge"]), str(own["metric"]))
+
+
+def _taken_features(shelf: Shelf, k: int, n_inputs: int) -> dict[str, NDArray[Any]]:
+    names = [name for name in _OF_FEATURES if f"features {k}.{name}" in shelf.arrays]
+    width = shelf.arrays[f"features {k}.basis"].shape[-1] if names else 0
+    shapes = {"basis": (n_inputs, width), "offset": (width,), "turn": (width, width)}
+    return {name: shelf.get(f"features {k}.{name}", shapes[name], "f") for name in names}
 
 
 def _plan_settings(plan: Plan) -> dict[str, Any]:

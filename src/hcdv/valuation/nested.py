@@ -70,9 +70,8 @@ class Estimate:
     def point_variance(self, upper: Upper) -> NDArray[np.float64]:
         """Variance of the utility part of every point."""
         own = self.flat.variance(centred(self.flat.value, upper))
-        return (
-            own + (self.coalitions.stderr[upper.players] / upper.n_inside)[upper.code] ** 2
-        )
+        share = self.coalitions.stderr[upper.players] / np.maximum(upper.n_inside, 1)
+        return own + share[upper.code] ** 2
 
 
 def centred(scores: NDArray[np.floating], upper: Upper) -> NDArray[np.float64]:
