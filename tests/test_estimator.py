@@ -49,7 +49,7 @@ def test_threads_do_not_change_bits_where_rows_fill_many_blocks():
 
 
 def test_another_seed_gives_other_values_that_agree_within_their_errors():
-    settings = {"n_contexts": 256, "branching": "flat"}  # another seed is another tree
+    settings = {"n_contexts": 512, "consistency_weight": 0.0, "branching": "flat"}
     a, b = (quick(random_state=seed, **settings).fit(X, Y, X_VAL, Y_VAL) for seed in (0, 1))
     assert not np.array_equal(a.values_, b.values_)
     assert np.corrcoef(a.values_, b.values_)[0, 1] > 0.95

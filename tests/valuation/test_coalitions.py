@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cases import a_case, a_probe, a_tree, retrained, seeds
 from games import consistent_orders, game_of, shapley_by_subsets
 from hcdv.hierarchy.growth import flat_tree, tree_from_levels
-from hcdv.valuation.coalition_game import winter_exact
+from hcdv.valuation.coalition_game import reconcile, winter_exact
 from hcdv.valuation.coalitions import CoalitionValues, Upper, coalition_values
 from hcdv.valuation.orders import nesting
 
@@ -151,6 +151,17 @@ def test_a_whole_branch_that_changes_nothing_is_worth_exactly_nothing():
         branch = np.append(1, np.flatnonzero(upper.parent == 1))
         assert np.array_equal(found.value[branch], np.zeros(4))
         assert np.array_equal(found.value[upper.players[:9]], np.zeros(9))
+
+
+def test_what_rounding_leaves_between_exact_siblings_is_no_business_of_a_dummy():
+    """Gains of pairs have no spread over an order and its reverse: errors of 0 all round."""
+    parent = np.array([-1, 0, 0, 0])
+    value = np.array([1.0, 0.4, 0.0, 0.6 + 1e-9])
+    fitted = reconcile(value, np.zeros(4), parent)
+    assert fitted[2] == 0.0
+    assert fitted[1:].sum() == pytest.approx(1.0, abs=1e-15)
+    nothing = reconcile(np.array([0.3, 0.0, 0.0, 0.0]), np.zeros(4), parent)
+    assert nothing == pytest.approx([0.3, 0.1, 0.1, 0.1])
 
 
 @given(st.integers(1, 5))

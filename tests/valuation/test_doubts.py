@@ -118,6 +118,21 @@ def test_a_row_is_judged_in_the_view_whose_encoder_has_not_seen_it_and_there_alo
     assert not changed[points.fold != 2].any()
 
 
+def test_no_row_teaches_the_models_that_judge_its_own_fold():
+    points = some_points(120, 2, 3, n_folds=3)
+    views = [points.seen_in(points.Z * scale) for scale in (1.0, 0.9, 0.8, 0.7)]
+    moved = views[1].Z.copy()
+    moved[3] = -moved[3]
+    features = [linear_features(points.Z)] * 4
+    one, two = (
+        label_doubts(cross_fitted(points, seen, np.arange(1, 4)), features, 0, None)
+        for seen in (views, [views[0], points.seen_in(moved), *views[2:]])
+    )
+    assert points.fold[3] == 0
+    changed = np.flatnonzero(one.agreement != two.agreement)
+    assert changed.tolist() == [3]
+
+
 def test_workers_and_row_order_do_not_matter():
     case = a_case(80, 3)
     features = [kernel_features(case.points.Z, 12, np.random.default_rng(0))]

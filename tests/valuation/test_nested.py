@@ -32,7 +32,7 @@ METHODS = st.sampled_from(["nested", "winter", "paper"])
 EXACT = st.sampled_from(["nested", "winter"])  # Algorithm 1 rescales to the parent's pot
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     method=METHODS,
     n=st.integers(8, 30),
@@ -225,7 +225,7 @@ def test_neighbours_of_single_rows_are_worth_their_closed_form():
 
 @pytest.mark.parametrize("n_folds", [0, 2])
 def test_standard_errors_are_those_of_repeated_runs(n_folds):
-    """Of points and of nodes, over 60 seeds: their spread is the error stated, within half."""
+    """Of points and of nodes, over 40 seeds: their spread is the error stated, within half."""
     case = a_case(80, 2, n_folds=n_folds)
     tree = tree_from_levels([np.arange(80) % 4, np.arange(80) // 4 % 5, np.arange(80) // 2])
     runs = [
@@ -233,7 +233,7 @@ def test_standard_errors_are_those_of_repeated_runs(n_folds):
             case, tree,
             a_plan(n_contexts=40, n_permutations=8, seed=seed, consistency_weight=0.02),
         )
-        for seed in range(60)
+        for seed in range(40)
     ]  # fmt: skip
     spread = np.std([run.values for run in runs], axis=0, ddof=1)
     stated = np.sqrt(np.mean([run.stderr**2 for run in runs], axis=0))
@@ -255,7 +255,7 @@ def test_errors_of_the_label_part_are_those_of_repeated_runs(held_out):
     tree = tree_from_levels([np.arange(90) % 5])
     runs = [
         value(case, tree, a_plan(n_contexts=8, seed=seed, consistency_weight=1e6))
-        for seed in range(30)
+        for seed in range(25)
     ]
     of_points = [run.values for run in runs], [run.stderr for run in runs]
     of_nodes = (
@@ -288,7 +288,7 @@ def test_a_budget_of_no_time_buys_one_round():
 @pytest.mark.parametrize("metric", ["balanced_accuracy", "auc", "loss"])
 def test_the_surrogate_is_compared_with_the_metric(metric):
     """Over random coalitions; the squared loss itself is held against accuracy."""
-    case, seller = market(n=200, n_judging=200)
+    case, seller = market(n=200, n_judging=80)
     plan, upper = a_plan(metric=metric), Upper.of(tree_from_levels([seller]))
     game = a_probe(case, metric).game(case, upper.code, 5, None)
     asked = "accuracy" if metric == "loss" else metric
@@ -297,7 +297,7 @@ def test_the_surrogate_is_compared_with_the_metric(metric):
     masks = rng.random((50, 1)) > rng.random((50, 5))
     expected = spearmanr(
         [retrained(case, a_probe(case, metric), mask[seller]) for mask in masks],
-        game.payoffs(masks, asked),
+        game.payoffs(masks, asked)[0],
     ).statistic
     assert found == {f"spearman_surrogate_{asked}": pytest.approx(expected, abs=0.02)}
 

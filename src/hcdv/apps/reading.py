@@ -24,6 +24,7 @@ SUFFIXES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".npz")
 PACKED = (".gz", ".bz2", ".xz")
 _LABELS = ("y", "label", "labels", "target")
 _VECTORS = ("X", "x", "emb", "embedding", "embeddings")
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _SHOWN = 12
 
 
@@ -175,7 +176,7 @@ def _not_utf8(path: Path, name: str) -> DataError:
                 line.decode("utf-8")
             except UnicodeDecodeError as found:
                 where = f"byte 0x{line[found.start]:02x} in line {number}"
-                of = "UTF-16" if line[:2] in (b"\xff\xfe", b"\xfe\xff") else of
+                of = "UTF-16" if line[:2] in _UTF16 else of
                 break
     return DataError(
         f"{name} must be UTF-8, got {where} of '{path}'. Convert it: iconv -f {of} -t UTF-8 "
@@ -209,7 +210,7 @@ def _separator(path: Path) -> str:
     """A comma, unless the header has none and semicolons or tabs instead."""
     with _opened(path) as file:
         header = next((line for line in file if line.strip()), b"")
-    if b"\0" in header:
+    if b"\0" in header and header[:2] not in _UTF16:
         raise ValueError("it holds zero bytes, which no text does")
     return next((mark for mark in ",;\t" if mark.encode() in header), ",")
 
@@ -251,10 +252,10 @@ def _read_npz(path: Path, name: str) -> dict[str, Any]:
     import numpy as np
 
     def read() -> dict[str, Any]:
-        opened = np.load(path, allow_pickle=False)
-        if not hasattr(opened, "files"):
-            raise ValueError("it is one array, saved by np.save; use np.savez with names")
-        with opened as held:
+        with path.open("rb") as file:  # np.load leaves damaged files open
+            held = np.load(file, allow_pickle=False)
+            if not hasattr(held, "files"):
+                raise ValueError("it is one array, saved by np.save; use np.savez with names")
             return {each: held[each] for each in held.files}
 
     return _guarded(path, name, read)

@@ -11,12 +11,26 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Lock
 from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
+
+
+class _Pinned:
+    """How many blocks hold BLAS to one thread, and the limits to restore."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.depth = 0
+        self.limits: threadpool_limits | None = None
+
+
+_PINNED = _Pinned()
 
 
 def n_workers(n_jobs: int | None) -> int:
@@ -31,9 +45,24 @@ def n_workers(n_jobs: int | None) -> int:
     return max(1, cores + 1 + n_jobs) if n_jobs < 0 else n_jobs
 
 
-def one_thread_each() -> threadpool_limits:
-    """Hold BLAS to one thread within a with block: small solves collapse under more."""
-    return threadpool_limits(limits=1)
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Hold BLAS to one thread within a with block: small solves collapse under more.
+
+    The limit is the process's, and finding its libraries takes milliseconds: blocks within
+    blocks share the outermost one's, which the last to leave lifts.
+    """
+    with _PINNED.lock:
+        _PINNED.depth += 1
+        if _PINNED.depth == 1:
+            _PINNED.limits = threadpool_limits(limits=1)
+    try:
+        yield
+    finally:
+        with _PINNED.lock:
+            _PINNED.depth -= 1
+            if _PINNED.depth == 0 and _PINNED.limits is not None:
+                _PINNED.limits.restore_original_limits()
 
 
 def ordered_map(

@@ -16,7 +16,8 @@ from hcdv.hierarchy.tree import Tree
 from hcdv.valuation.coalition_game import count_payoffs
 from hcdv.valuation.coalitions import Upper
 from hcdv.valuation.doubts import thresholds_of
-from hcdv.valuation.plan import ENUMERATED, ENUMERATED_DEEP, N_ORDERS, Plan
+from hcdv.valuation.nested import context_shape
+from hcdv.valuation.plan import ENUMERATED, ENUMERATED_DEEP, Plan
 from hcdv.valuation.points import Case
 from hcdv.valuation.pointwise import EXACT_WORK, SKETCH
 from hcdv.valuation.utility import LeastSquares, Neighbours
@@ -57,7 +58,8 @@ def operations(case: Case, tree: Tree, plan: Plan) -> dict[str, float]:
         exact = contexts * n * D * D <= EXACT_WORK
         columns = 2.0 * C + 2.0 * (D if exact else SKETCH)
         rows = 2.0 * _PASSES * n * D * columns
-        found["contexts"] = N_ORDERS * _gram(n, D, C) + contexts * (_FACTORED * D**3 + rows)
+        n_orders, _ = context_shape(plan, len(case.judges))
+        found["contexts"] = n_orders * _gram(n, D, C) + contexts * (_FACTORED * D**3 + rows)
     return found
 
 

@@ -24,7 +24,7 @@ from hcdv.valuation.coalitions import CoalitionValues, Upper, coalition_values
 from hcdv.valuation.contexts import semivalue_contexts
 from hcdv.valuation.doubts import Doubts, label_doubts
 from hcdv.valuation.payoffs import MeanGame, coalition_game
-from hcdv.valuation.plan import N_ORDERS, Deadline, Plan
+from hcdv.valuation.plan import N_ORDERS, THRESHOLDS, Deadline, Plan
 from hcdv.valuation.points import Case
 from hcdv.valuation.pointwise import Batches, Probe, neighbour_values
 from hcdv.valuation.probe import ProbeGame
@@ -106,7 +106,7 @@ def value_nested(
         "game_level_coalitions": len(upper.players),
         "coalitions_exact": estimate.coalitions.is_exact,
         "n_payoffs": estimate.coalitions.n_payoffs,
-        "n_contexts": _n_contexts(plan, estimate),
+        "n_contexts": _n_contexts(plan, estimate, len(case.judges)),
         "sum_before_correction": float(s.sum()),
         "stderr_before_correction": float(
             np.sqrt(estimate.flat.variance(estimate.flat.value.sum(axis=1)))
@@ -122,13 +122,17 @@ def value_nested(
     )  # fmt: skip
 
 
-def _thresholds(plan: Plan) -> int:
-    return max(1, plan.n_contexts // N_ORDERS)
+def context_shape(plan: Plan, n_judges: int) -> tuple[int, int]:
+    """Orders R, as many for every judge, and contexts an order L: R·L is about T."""
+    base = N_ORDERS if N_ORDERS % (2 * n_judges) == 0 else 2 * n_judges
+    n_orders = base * max(1, round(plan.n_contexts / (base * THRESHOLDS)))
+    return n_orders, max(1, plan.n_contexts // n_orders)
 
 
-def _n_contexts(plan: Plan, estimate: Estimate) -> int:
-    closed_form = isinstance(plan.utility, Neighbours)
-    return 0 if closed_form else len(estimate.flat.value) * _thresholds(plan)
+def _n_contexts(plan: Plan, estimate: Estimate, n_judges: int) -> int:
+    if isinstance(plan.utility, Neighbours):
+        return 0
+    return len(estimate.flat.value) * context_shape(plan, n_judges)[1]
 
 
 def _estimated(case: Case, game: Game, probe: Probe, upper: Upper, plan: Plan) -> Estimate:
@@ -169,11 +173,11 @@ def flat_batches(case: Case, probe: Probe, plan: Plan, number: int = 0) -> Batch
         value = neighbour_values(case, plan.utility, plan.n_jobs)
         return Batches(value[None, :], np.zeros(1, dtype=np.intp))
     n_judges = len(case.judges)
-    n_orders = N_ORDERS if N_ORDERS % (2 * n_judges) == 0 else 2 * n_judges
+    n_orders, n_thresholds = context_shape(plan, n_judges)
     if plan.semivalue == "loo":
         n_orders = n_judges  # everyone is the one context: ask each judge once
     contexts = semivalue_contexts(
-        n_orders, _thresholds(plan), plan.seed, number * n_orders, plan.semivalue
+        n_orders, n_thresholds, plan.seed, number * n_orders, plan.semivalue
     )
     return probe.batches(case, contexts, plan.seed, plan.n_jobs, keep=number == 0)
 
@@ -276,8 +280,7 @@ def surrogate_check(
     metric = plan.metric
     if metric in ("loss", "r2"):
         metric = "accuracy" if case.points.n_classes else "r2"
-    surrogate = game.payoffs(masks, "loss")
-    asked = game.payoffs(masks, metric)
+    surrogate, asked = game.payoffs(masks, "loss", metric)
     if np.ptp(surrogate) == 0 or np.ptp(asked) == 0:
         return {}
     return {f"spearman_surrogate_{metric}": float(spearmanr(surrogate, asked).statistic)}

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from hcdv.valuation.utility import LeastSquares, Utility
 
 N_ORDERS = 8  # R: independent batches behind every standard error
+THRESHOLDS = (
+    8  # contexts an order: 200 as 8 x 25 err twice as much as 24 x 8, for the same time
+)
 GAME_COALITIONS = 128  # the game level is the deepest with at most this many coalitions
 ENUMERATED = 14  # a game of so few players costs 2^14 payoffs at most: no sampling
 ENUMERATED_DEEP = 12  # 2^12 payoffs of a game with levels

@@ -34,7 +34,7 @@ from hcdv.valuation.utility import LeastSquares, Neighbours
 
 SKETCH = 16  # columns: relative error of h and q √(2/16) a context, ~1 % after averaging
 NOTHING = Statistics(np.zeros(0), np.zeros(0))
-EXACT_WORK = 1e10  # n·T·D² up to which the quadratic forms are exact: seconds on one core
+EXACT_WORK = 2e9  # n·T·D² up to which the quadratic forms are exact: a fifth of a second
 
 
 @dataclass(frozen=True)

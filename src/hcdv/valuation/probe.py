@@ -39,19 +39,23 @@ class ProbeGame:
 
     def __call__(self, masks: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Pay coalitions (m, K)."""
-        return self.payoffs(masks, self.metric)
+        return self.payoffs(masks, self.metric)[0]
 
-    def payoffs(self, masks: NDArray[np.bool_], metric: str) -> NDArray[np.float64]:
-        """Payoffs (m,) of coalitions (m, K) under any metric."""
+    def payoffs(self, masks: NDArray[np.bool_], *metrics: str) -> NDArray[np.float64]:
+        """Payoffs (metrics, m) of coalitions (m, K), each taught once for all metrics."""
+        if not len(masks):
+            return np.zeros((len(metrics), 0))
         starts = range(0, len(masks), _MASKS)
         parts = ordered_map(
-            lambda i: self._block(masks[i : i + _MASKS], metric), starts, self.n_jobs
+            lambda i: self._block(masks[i : i + _MASKS], metrics), starts, self.n_jobs
         )
-        return np.concatenate(list(parts)) if len(masks) else np.zeros(0)
+        return np.concatenate(list(parts), axis=1)
 
-    def _block(self, masks: NDArray[np.bool_], metric: str) -> NDArray[np.float64]:
+    def _block(
+        self, masks: NDArray[np.bool_], metrics: tuple[str, ...]
+    ) -> NDArray[np.float64]:
         member = masks.astype(np.float64)
-        total = np.zeros(len(masks))
+        total = np.zeros((len(metrics), len(masks)))
         for judge, moments, stats in zip(
             self.judges, self.moments, self.taught, strict=True
         ):
@@ -60,9 +64,11 @@ class ProbeGame:
             )
             models = solve(union, self.ridge)
             models[~masks.any(axis=1)] = 0.0
-            total += metric_of_models(
-                metric, models, judge.points, self.features[judge.view], moments
-            )
+            features = self.features[judge.view]
+            for row, metric in enumerate(metrics):
+                total[row] += metric_of_models(
+                    metric, models, judge.points, features, moments
+                )
         return total / len(self.judges)
 
 
