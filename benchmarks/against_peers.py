@@ -1,4 +1,4 @@
-"""This library on the peers' tables: seconds and wrong labels found, side by side.
+"""Valuing the peers' own tables: seconds and wrong labels found, side by side.
 
     python benchmarks/against_peers.py [-o FILE]
 
@@ -48,7 +48,7 @@ def found(score: np.ndarray, flipped: np.ndarray) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--out", type=Path, default=HERE / "results" / "peers.json")
     args = parser.parse_args()
     peers = json.loads((HERE / "results" / "peers-speed.json").read_text())
@@ -57,22 +57,25 @@ def main() -> None:
         table = make()
         mine = ours(table)
         for score in ("values", "suspects"):
-            rows.append({
-                "table": name, "library": "hcdv", "method": score,
-                "CPU s": f"{mine['cpu']:.2f}", "times ours": "1", **found(mine[score], table["flipped"]),
-            })  # fmt: skip
-        for run in peers["runs"]:
-            if run["data"] != name:
-                continue
+            cells = {"CPU s": f"{mine['cpu']:.2f}", "times ours": "1"}
+            cells |= found(mine[score], table["flipped"])
+            rows.append({"table": name, "library": "hcdv", "method": score, **cells})
+        for run in (run for run in peers["runs"] if run["data"] == name):
             cpu = run.get("cpu_seconds_for_all", run["cpu_seconds"])
             how = run.get("for_all_is", "measured")
             rows.append({
-                "table": name, "library": run["peer"], "method": run["method"],
+                "table": name,
+                "library": run["peer"],
+                "method": run["method"],
                 "CPU s": f"{cpu:,.2f}" + ("" if how == "measured" else f" ({how})"),
-                "times ours": f"{cpu / mine['cpu']:,.1f}", "AUROC": run.get("auroc"), "precision": run.get("precision_at_flips"),
+                "times ours": f"{cpu / mine['cpu']:,.1f}",
+                "AUROC": run.get("auroc"),
+                "precision": run.get("precision_at_flips"),
             })  # fmt: skip
         print(*rows[-8:], sep="\n", flush=True)
-    args.out.write_text(json.dumps({"provenance": provenance(), "rows": rows}, indent=1) + "\n")
+    args.out.write_text(
+        json.dumps({"provenance": provenance(), "rows": rows}, indent=1) + "\n"
+    )
 
 
 if __name__ == "__main__":

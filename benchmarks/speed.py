@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from tables import markdown, speed
 
 HERE = Path(__file__).resolve().parent
 CLASSES = {3_000: 2, 48_842: 2, 70_000: 10, 1_000_000: 2}
@@ -147,7 +148,8 @@ def measure(n: int, pipe) -> None:
     seconds = {"tree": v.run_.seconds["tree"], **stages.seconds}
     pipe.send({
         "n": n, "classes": CLASSES.get(n, 2), "settings": settings, "machine_rates": speed,
-        "seconds": seconds | {"all": wall}, "cpu_seconds": cpu, "limit_seconds": limit | {"all": sum(limit.values())},
+        "seconds": seconds | {"all": wall}, "cpu_seconds": cpu,
+        "limit_seconds": limit | {"all": sum(limit.values())},
         "gflop": {stage: part["flop"] / 1e9 for stage, part in work.items()},
         "ratio": {s: seconds[s] / limit[s] for s in limit} | {"all": wall / sum(limit.values())},
         "data_mb": Z[N_VAL:].nbytes / 2**20, "peak_mb": peak, "import_mb": imported,
@@ -164,7 +166,8 @@ class Stages:
 
         self.seconds: dict[str, float] = {}
         for stage, name in (
-            ("games", "coalition_game"), ("games", "coalition_values"), ("games", "surrogate_check"),
+            ("games", "coalition_game"), ("games", "coalition_values"),
+            ("games", "surrogate_check"),
             ("points", "flat_batches"), ("consistency", "label_doubts"),
         ):  # fmt: skip
             setattr(nested, name, self._timed(stage, getattr(nested, name)))
@@ -201,29 +204,13 @@ def provenance() -> dict[str, object]:
 
     return {
         "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
-        "commit": git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain", "src") else ""),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores", "python": platform.python_version(),
+        "commit": git("rev-parse", "--short", "HEAD"),
+        "changed_since": bool(git("status", "--porcelain", "src")),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
         "numpy": np.__version__, "scipy": scipy.__version__, "scikit-learn": sklearn.__version__,
         "hcdv": hcdv.__version__,
     }  # fmt: skip
-
-
-def table(rows: list[dict]) -> str:
-    """The measurements as Markdown."""
-    lines = [
-        "| n | classes | T | tree s | games s | points s | consistency s | all s | limit s | ratio | data MB | peak MB |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for row in rows:
-        s = row["seconds"]
-        cells = [f"{row['n']:,}", row["classes"], row["settings"]["T"]]
-        cells += [
-            f"{s[part]:.2f}" for part in ("tree", "games", "points", "consistency", "all")
-        ]
-        cells += [f"{row['limit_seconds']['all']:.2f}", f"{row['ratio']['all']:.1f}"]
-        cells += [f"{row['data_mb']:.0f}", f"{row['peak_mb']:.0f}"]
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    return "\n".join(lines)
 
 
 def main() -> None:
@@ -241,11 +228,11 @@ def main() -> None:
         process.start()
         rows.append(here.recv())
         process.join()
-        print(table(rows[-1:]).splitlines()[-1], flush=True)
+        print(markdown(speed({"rows": rows[-1:]})).splitlines()[-1], flush=True)
     args.out.write_text(
         json.dumps({"provenance": provenance(), "rows": rows}, indent=1) + "\n"
     )
-    print(table(rows))
+    print(markdown(speed({"rows": rows})))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The JSON of a benchmark as the Markdown table that the documentation shows.
 
-    python benchmarks/tables.py detection|probes|speed|peers [FILE]
+python benchmarks/tables.py detection|probes|speed|peers [FILE]
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ def markdown(frame: pd.DataFrame) -> str:
 def detection(found: dict) -> pd.DataFrame:
     """Mean over seeds; the better of the two neighbours' columns."""
     runs = pd.DataFrame(found["runs"])
-    columns = ["knn", "values", "suspects", "knn within", "values within", "suspects within"]
+    columns = [
+        "knn",
+        "values",
+        "suspects",
+        "knn within",
+        "values within",
+        "suspects within",
+    ]
     for end in ("", " within"):
         runs["knn" + end] = runs[["knn5" + end, "knn10" + end]].max(axis=1)
     mean = runs.groupby(["data", "noise", "rate"], sort=False)[columns].mean().reset_index()
@@ -45,11 +52,18 @@ def speed(found: dict) -> pd.DataFrame:
     """A row a size."""
     rows = []
     for row in found["rows"]:
-        seconds = {f"{k} s": f"{row['seconds'][k]:.2f}" for k in ("tree", "games", "points", "consistency", "all")}
+        stages = ("tree", "games", "points", "consistency", "all")
+        seconds = {f"{stage} s": f"{row['seconds'][stage]:.2f}" for stage in stages}
         rows.append({
-            "n": f"{row['n']:,}", "classes": row["classes"], "T": row["settings"]["T"], **seconds,
-            "limit s": f"{row['limit_seconds']['all']:.2f}", "ratio": f"{row['ratio']['all']:.1f}",
-            "data MB": f"{row['data_mb']:.0f}", "imports MB": f"{row['import_mb']:.0f}", "peak MB": f"{row['peak_mb']:.0f}",
+            "n": f"{row['n']:,}",
+            "classes": row["classes"],
+            "T": row["settings"]["T"],
+            **seconds,
+            "limit s": f"{row['limit_seconds']['all']:.2f}",
+            "ratio": f"{row['ratio']['all']:.1f}",
+            "data MB": f"{row['data_mb']:.0f}",
+            "imports MB": f"{row['import_mb']:.0f}",
+            "peak MB": f"{row['peak_mb']:.0f}",
         })  # fmt: skip
     return pd.DataFrame(rows)
 

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,10 @@ from hcdv.apps.cli import main
 SRC = Path(__file__).resolve().parents[2] / "src"
 N = 48
 QUICK = ["--contexts", "8", "--permutations", "2", "--leaf-size", "16", "--branching", "3"]
+
+
+def names(folder: Path = Path()) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 def table(n: int = N) -> pd.DataFrame:
@@ -102,7 +107,7 @@ def test_the_run_is_named_after_the_table_and_lies_here(here):
     (here / "data").mkdir()
     (here / "pets.csv").rename(here / "data" / "pets.csv")
     assert hcdv("value", "data/pets.csv", "--target", "kind", *QUICK).exit_code == 0
-    assert sorted(os.listdir(here)) == ["data", "pets.hcdv"]
+    assert names(here) == ["data", "pets.hcdv"]
     source = json.loads((here / "pets.hcdv" / "run.json").read_text())["source"]
     assert source == {"table": "data/pets.csv", "validation": None, "target": "kind"}
 
@@ -127,7 +132,16 @@ def test_the_same_seed_gives_the_same_values_whatever_the_number_of_threads(here
 def test_validation_rows_judge_and_need_not_have_the_roles(here):
     table().assign(key=range(N), w=2.0).to_csv("pets.csv", index=False)
     table(12).to_parquet("test.parquet")
-    options = ["--target", "kind", "--validation", "test.parquet", "--id", "key", "--weight", "w"]
+    options = [
+        "--target",
+        "kind",
+        "--validation",
+        "test.parquet",
+        "--id",
+        "key",
+        "--weight",
+        "w",
+    ]
     done = hcdv("value", "pets.csv", *options, *QUICK)
     assert done.exit_code == 0, done.stderr
     assert "no validation set" not in done.stdout
@@ -138,7 +152,9 @@ def test_groups_and_times_rule_the_folds(here):
     table().assign(g=np.arange(N) // 8, t=pd.date_range("2024-01-01", periods=N)).to_csv(
         "pets.csv", index=False
     )
-    done = hcdv("value", "pets.csv", "--target", "kind", "--groups", "g", "--drop", "t", *QUICK)
+    done = hcdv(
+        "value", "pets.csv", "--target", "kind", "--groups", "g", "--drop", "t", *QUICK
+    )
     assert done.exit_code == 0, done.stderr
     fold = HCDV.load("pets.hcdv").run_.case.points.fold
     assert all(len(np.unique(fold[start : start + 8])) == 1 for start in range(0, N, 8))
@@ -220,7 +236,14 @@ MISUSE = {
     "one column for two": ["value", "pets.csv", "--target", "kind", "--id", "kind"],
     "a fraction above one": ["select", "pets.hcdv", "--fraction", "3"],
     "no fraction": ["select", "pets.hcdv"],
-    "a table and no file": ["select", "pets.hcdv", "--fraction", "0.3", "--table", "pets.csv"],
+    "a table and no file": [
+        "select",
+        "pets.hcdv",
+        "--fraction",
+        "0.3",
+        "--table",
+        "pets.csv",
+    ],
     "two formats": ["suspects", "pets.hcdv", "--csv", "--json"],
     "no suspects": ["suspects", "pets.hcdv", "-k", "0"],
     "a row that is no number": ["explain", "pets.hcdv", "five"],
@@ -234,7 +257,7 @@ def test_misuse_exits_with_2_and_says_how_it_is_used(case, here):
     assert done.stdout == ""
     assert "Usage:" in done.stderr
     assert "Error:" in done.stderr
-    assert os.listdir(here) == ["pets.csv"]
+    assert names(here) == ["pets.csv"]
 
 
 def test_a_missing_target_names_the_columns(here):
@@ -298,7 +321,30 @@ def test_ctrl_c_leaves_nothing_and_says_how_to_begin_again(here, monkeypatch):
     assert done.exit_code == 130
     assert "nothing was written" in done.stderr
     assert "hcdv value pets.csv --target kind --out 'my run'" in done.stderr
-    assert os.listdir(here) == ["pets.csv"]
+    assert names(here) == ["pets.csv"]
+
+
+def test_ctrl_c_at_a_terminal_stops_the_work_itself(here):
+    reader, terminal = pty.openpty()
+    options = ["--target", "kind", "--time-budget", "600"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "hcdv.apps.cli", "value", "pets.csv", *options],
+        cwd=here,
+        env=os.environ | {"PYTHONPATH": str(SRC)},
+        stdout=subprocess.DEVNULL,
+        stderr=terminal,
+    ) as working:
+        seen = b""
+        while b"valuing" not in seen:
+            seen += os.read(reader, 1000)
+        working.send_signal(signal.SIGINT)
+        assert working.wait() == 130
+    seen += os.read(reader, 10_000)
+    os.close(terminal)
+    os.close(reader)
+    assert b"nothing was written" in seen
+    assert b"Traceback" not in seen
+    assert names(here) == ["pets.csv"]
 
 
 def test_too_little_memory_is_one_line(here, monkeypatch):
@@ -310,7 +356,9 @@ def test_too_little_memory_is_one_line(here, monkeypatch):
 
 
 def test_an_error_of_the_system_is_one_line(here, monkeypatch):
-    monkeypatch.setattr(HCDV, "fit", raising(PermissionError(13, "Permission denied", "a b")))
+    monkeypatch.setattr(
+        HCDV, "fit", raising(PermissionError(13, "Permission denied", "a b"))
+    )
     done = hcdv("value", "pets.csv", "--target", "kind")
     assert (done.exit_code, done.stderr) == (1, "hcdv: 'a b': Permission denied.\n")
 
@@ -326,12 +374,14 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(here, monkeypatch):
     done = hcdv("value", "pets.csv", "--target", "kind", *QUICK)
     assert done.exit_code == 1
     assert "No space left on device. Free some space" in done.stderr
-    assert os.listdir(here) == ["pets.csv"]
+    assert names(here) == ["pets.csv"]
 
 
 def test_a_fault_of_ours_is_not_hidden(here, monkeypatch):
     monkeypatch.setattr(HCDV, "fit", raising(ZeroDivisionError("ours")))
-    assert isinstance(hcdv("value", "pets.csv", "--target", "kind").exception, ZeroDivisionError)
+    assert isinstance(
+        hcdv("value", "pets.csv", "--target", "kind").exception, ZeroDivisionError
+    )
 
 
 def test_in_a_pipe_there_is_no_bar_and_no_step_and_exit_codes_hold(here):
@@ -343,7 +393,7 @@ def test_in_a_pipe_there_is_no_bar_and_no_step_and_exit_codes_hold(here):
     assert "Traceback" not in done.stderr
     done = shell("value", "pets.csv", "--method", "x", cwd=here)
     assert done.returncode == 2
-    assert sorted(os.listdir(here)) == ["pets.csv", "pets.hcdv"]
+    assert names(here) == ["pets.csv", "pets.hcdv"]
 
 
 def test_a_person_at_a_terminal_sees_what_is_being_done(here):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,10 @@ from click.testing import CliRunner
 
 from hcdv import HCDV
 from hcdv.apps import demo
+
+
+def names(folder: Path = Path()) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 def test_exactly_a_tenth_of_the_labels_is_changed_and_the_seed_says_which():
@@ -24,8 +27,14 @@ def test_exactly_a_tenth_of_the_labels_is_changed_and_the_seed_says_which():
 
 def test_hits_are_counted_among_as_many_as_were_planted():
     is_wrong = np.array([False, True, False, True])
-    assert demo.found_among(np.array([1, 0, 3, 2]), is_wrong) == {"precision": 0.5, "auroc": 0.75}
-    assert demo.found_among(np.array([1, 3, 0, 2]), is_wrong) == {"precision": 1.0, "auroc": 1.0}
+    assert demo.found_among(np.array([1, 0, 3, 2]), is_wrong) == {
+        "precision": 0.5,
+        "auroc": 0.75,
+    }
+    assert demo.found_among(np.array([1, 3, 0, 2]), is_wrong) == {
+        "precision": 1.0,
+        "auroc": 1.0,
+    }
 
 
 def test_it_values_finds_and_writes_and_can_be_run_again(tmp_path, monkeypatch):
@@ -38,7 +47,7 @@ def test_it_values_finds_and_writes_and_can_be_run_again(tmp_path, monkeypatch):
     model = HCDV.load("demo.hcdv")
     assert len(model.values_) == 1797
     demo.remove_own(Path("demo.hcdv"))
-    assert os.listdir() == []
+    assert names() == []
 
 
 @pytest.mark.parametrize("whose", ["another run", "a run with a file of yours", "no run"])
@@ -54,8 +63,8 @@ def test_a_folder_that_is_not_the_demos_own_stays(whose, tmp_path, monkeypatch):
         model = HCDV(n_contexts=8, n_permutations=2).fit(X, np.arange(12) % 2)
         save(model, folder, demo.source() if "yours" in whose else {"table": "mine.csv"})
         (folder / "notes.txt").write_text("mine") if "yours" in whose else None
-    before = sorted(os.listdir(folder))
+    before = names(folder)
     done = CliRunner().invoke(demo.main)
     assert done.exit_code == 1
     assert "folder must be new, got 'demo.hcdv', which exists" in done.stderr
-    assert sorted(os.listdir(folder)) == before
+    assert names(folder) == before

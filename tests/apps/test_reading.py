@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import os
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,10 @@ from hcdv.apps.reading import Roles, read_frame, read_sheet, read_validation
 RNG = np.random.default_rng(2)
 N = 36
 QUICK = ["--contexts", "8", "--permutations", "2"]
+
+
+def names(folder: Path = Path()) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 def good(n: int = N, n_classes: int = 3) -> pd.DataFrame:
@@ -62,7 +65,9 @@ def value(name: str, content: bytes | None, *options: str, target: str | None = 
     if content is not None:
         Path(name).write_bytes(content)
     asked = [] if target is None else ["--target", target]
-    return CliRunner().invoke(main, ["value", name, "--out", "run", *asked, *QUICK, *options])
+    return CliRunner().invoke(
+        main, ["value", name, "--out", "run", *asked, *QUICK, *options]
+    )
 
 
 X = RNG.normal(size=(N, 2))
@@ -128,7 +133,7 @@ def test_a_table_is_refused_in_one_line_and_nothing_is_written(case):
     assert done.stderr.startswith("hcdv: ")
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
-    assert set(os.listdir()) <= {name}
+    assert set(names()) <= {name}
 
 
 def test_one_array_saved_alone_is_no_npz():
@@ -147,18 +152,30 @@ def test_a_folder_is_no_table_and_a_close_name_is_offered(here):
 
 
 ROLES = {
-    "a role that is no column": (["--id", "bb"], "--id must name a column of 't.csv', got 'bb'"),
+    "a role that is no column": (
+        ["--id", "bb"],
+        "--id must name a column of 't.csv', got 'bb'",
+    ),
     "nothing but roles": (["--id", "a", "--drop", "b"], "at least one column beside"),
     "an unknown column dropped": (["--drop", "c"], "--drop must name a column"),
     "ids that repeat": (["--id", "one"], "ids must be unique, got 1 36 times"),
-    "ids with holes": (["--id", "hole"], "--id must have no missing cells, got 1 in column"),
+    "ids with holes": (
+        ["--id", "hole"],
+        "--id must have no missing cells, got 1 in column",
+    ),
     "one group": (["--groups", "one"], "at least 2 groups"),
     "one moment": (["--time", "one"], "at least 2 different moments"),
     "dates in no order": (["--time", "day"], "dates like 2024-01-31, got '3/2/2024'"),
     "weights of text": (["--weight", "day"], "--weight must be numbers"),
     "negative weights": (["--weight", "minus"], "none negative"),
-    "more parts than rows": (["--branching", "99", "--leaf-size", "1"], "at most 36 for 36 rows"),
-    "a metric of other targets": (["--metric", "r2", "--target", "day"], "metric must be one of"),
+    "more parts than rows": (
+        ["--branching", "99", "--leaf-size", "1"],
+        "at most 36 for 36 rows",
+    ),
+    "a metric of other targets": (
+        ["--metric", "r2", "--target", "day"],
+        "metric must be one of",
+    ),
     "images asked of a table": (["--encoder", "conv"], "must be given images"),
 }
 
@@ -172,7 +189,7 @@ def test_a_column_in_a_role_it_cannot_have_is_refused(case):
     assert done.exit_code == 1, done.output
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
-    assert os.listdir() == ["t.csv"]
+    assert names() == ["t.csv"]
 
 
 def _others(options: list[str]) -> list[str]:
@@ -200,7 +217,7 @@ def test_validation_rows_that_do_not_fit_are_refused(case):
     assert done.exit_code == 1, done.output
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
-    assert sorted(os.listdir()) == ["t.csv", "v.csv"]
+    assert names() == ["t.csv", "v.csv"]
 
 
 def test_a_validation_file_that_is_not_there_is_refused_by_its_option():
@@ -289,7 +306,9 @@ def test_validation_labels_that_look_like_numbers_stay_text_where_training_has_t
 
 def test_arrays_are_found_by_their_usual_names_and_labels_by_target():
     X_val = X[:4]
-    Path("t.npz").write_bytes(npz(embeddings=X, lab=Y, ids=np.arange(N), X_val=X_val, y_val=Y[:4]))
+    Path("t.npz").write_bytes(
+        npz(embeddings=X, lab=Y, ids=np.arange(N), X_val=X_val, y_val=Y[:4])
+    )
     sheet = read_sheet(Path("t.npz"), Roles("lab"))
     assert np.array_equal(sheet.X, X)
     assert np.array_equal(sheet.y, Y)
@@ -299,7 +318,9 @@ def test_arrays_are_found_by_their_usual_names_and_labels_by_target():
 
 
 def test_times_become_moments_that_sort():
-    Path("t.csv").write_bytes(b"a,y,t\n1,0,2024-01-31T10:00:00+02:00\n2,1,2024-01-31T08:30:00Z\n")
+    Path("t.csv").write_bytes(
+        b"a,y,t\n1,0,2024-01-31T10:00:00+02:00\n2,1,2024-01-31T08:30:00Z\n"
+    )
     sheet = read_sheet(Path("t.csv"), Roles("y", time="t"))
     assert sheet.time.dtype.kind == "M"
     assert sheet.time[0] < sheet.time[1]

@@ -15,7 +15,13 @@ N = 60
 RNG = np.random.default_rng(4)
 Y = np.arange(N) % 2
 X = RNG.normal(size=(N, 2)) + 4 * (2 * Y[:, None] - 1)
-FAST = {"n_contexts": 8, "n_permutations": 2, "leaf_size": 10, "branching": 3, "random_state": 0}
+FAST = {
+    "n_contexts": 8,
+    "n_permutations": 2,
+    "leaf_size": 10,
+    "branching": 3,
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")

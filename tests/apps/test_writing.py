@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,10 @@ from hcdv.apps.reading import read_frame
 
 N = 30
 TEXT = "a,b,y\n" + "".join(f"{i}.50,NA{i},{'01' if i % 2 else '1e0'}\n" for i in range(N))
+
+
+def names(folder: Path = Path()) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +63,10 @@ def test_a_text_file_holds_row_numbers_alone(saved, kept):
 def test_rows_of_a_csv_keep_every_cell_as_it_stood(saved, kept):
     assert select(saved, "-o", "kept.csv", "--table", "t.csv").exit_code == 0
     head, *lines = TEXT.splitlines()
-    assert Path("kept.csv").read_text().splitlines() == [head, *(lines[row] for row in kept)]
+    assert Path("kept.csv").read_text().splitlines() == [
+        head,
+        *(lines[row] for row in kept),
+    ]
 
 
 def test_rows_of_a_csv_become_columns_of_a_kind_in_parquet(saved, kept):
@@ -77,7 +83,10 @@ REFUSED = {
     "a folder that is not there": (["-o", "no/kept.csv"], "'no' does not exist"),
     "no table": (["-o", "kept.csv", "--table", "x.csv"], "--table must be a file"),
     "another table": (["-o", "kept.csv", "--table", "short.csv"], "of 30 rows, got 1 rows"),
-    "arrays for a table": (["-o", "kept.csv", "--table", "x.npz"], "--table must have columns"),
+    "arrays for a table": (
+        ["-o", "kept.csv", "--table", "x.npz"],
+        "--table must have columns",
+    ),
     "too few to keep one": (["--fraction", "0.001"], "at least one row"),
 }
 
@@ -86,12 +95,12 @@ REFUSED = {
 def test_nothing_is_written_where_it_cannot_or_must_not_be(case, saved):
     options, says = REFUSED[case]
     Path("short.csv").write_text("a,b,y\n1,2,3\n")
-    before = sorted(os.listdir())
+    before = names()
     done = select(saved, *options)
     assert done.exit_code == 1
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
-    assert sorted(os.listdir()) == before
+    assert names() == before
     assert Path("t.csv").read_text() == TEXT
 
 
@@ -106,4 +115,4 @@ def test_a_file_on_a_full_disk_is_not_half_written(saved, monkeypatch):
     done = select(saved, "-o", "kept.csv")
     assert done.exit_code == 1
     assert "No space left on device" in done.stderr
-    assert os.listdir() == ["t.csv"]
+    assert names() == ["t.csv"]

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from hcdv import HCDV, StoreError
-from hcdv.store import check_new, folder as store_folder, write_file
+from hcdv.store import check_new, write_file
+from hcdv.store import folder as store_folder
 from hcdv.store.shelf import Shelf
 
 FILES = ("run.json", "values.parquet", "coalitions.parquet", "state.safetensors")
@@ -72,16 +73,16 @@ def test_a_name_that_is_taken_is_refused(taken, model, tmp_path):
         place.write_text("mine")
     else:
         place.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(StoreError, match="must be new, got .*run', which exists"):
+    with pytest.raises(StoreError, match=r"must be new, got .*run', which exists"):
         model.save(place)
     assert listing(tmp_path) == ["run"]
 
 
 def test_a_folder_that_is_not_there_is_not_made(model, tmp_path):
-    with pytest.raises(StoreError, match="'.*nowhere' does not exist"):
+    with pytest.raises(StoreError, match=r"'.*nowhere' does not exist"):
         model.save(tmp_path / "nowhere" / "run")
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="'.*file' is a file"):
+    with pytest.raises(StoreError, match=r"'.*file' is a file"):
         model.save(tmp_path / "file" / "run")
     assert listing(tmp_path) == ["file"]
 
@@ -160,7 +161,9 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
 
 
 def test_what_is_no_run_folder_is_refused(tmp_path):
-    with pytest.raises(StoreError, match=r"which does not exist\. hcdv value TABLE makes one"):
+    with pytest.raises(
+        StoreError, match=r"which does not exist\. hcdv value TABLE makes one"
+    ):
         HCDV.load(tmp_path / "run")
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="which is a file"):

@@ -73,9 +73,13 @@ CASES = {
     "groups": lambda: fitted(groups=np.arange(N) // 6, branching=["classes", 3]),
     "times": lambda: fitted(time=pd.date_range("2024-01-01", periods=N).to_numpy()),
     "a supervised encoder": lambda: fitted(encoder="linear"),
-    "gaps and categories": lambda: fitted(X.assign(a=X["a"].where(X["b"] > -1), c=list("pqr") * 16)),
+    "gaps and categories": lambda: fitted(
+        X.assign(a=X["a"].where(X["b"] > -1), c=list("pqr") * 16)
+    ),
     "neighbours": lambda: fitted(utility=Neighbours(k=3)),
-    "fourier features": lambda: fitted(utility=LeastSquares(features="fourier", n_features=8)),
+    "fourier features": lambda: fitted(
+        utility=LeastSquares(features="fourier", n_features=8)
+    ),
     "a linear probe": lambda: fitted(utility="linear"),
     "another semivalue": lambda: fitted(semivalue=("beta", 1, 4)),
     "the paper's method": lambda: fitted(method="paper"),
@@ -153,7 +157,9 @@ def test_a_model_of_the_users_own_is_named_and_not_saved(tmp_path):
     model = fitted(utility=LogisticRegression(), leaf_size=24)
     loaded = HCDV.load(model.save(tmp_path / "run"))
     assert_equal(model, loaded)
-    with pytest.raises(StoreError, match=r"LogisticRegression\(\).*code of yours is not saved"):
+    with pytest.raises(
+        StoreError, match=r"LogisticRegression\(\).*code of yours is not saved"
+    ):
         loaded.forget([1])
     assert_equal(model, HCDV.load(loaded.save(tmp_path / "again")))
     with pytest.raises(ParameterError, match="utility must be"):

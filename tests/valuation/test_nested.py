@@ -223,11 +223,15 @@ def test_neighbours_of_single_rows_are_worth_their_closed_form():
     assert flat.parts["utility"] == pytest.approx(closed, abs=1e-12)
 
 
-@pytest.mark.parametrize("n_folds", [0, 2])
-def test_standard_errors_are_those_of_repeated_runs(n_folds):
-    """Of points and of nodes, over 40 seeds: their spread is the error stated, within half."""
-    case = a_case(80, 2, n_folds=n_folds)
-    tree = tree_from_levels([np.arange(80) % 4, np.arange(80) // 4 % 5, np.arange(80) // 2])
+@pytest.mark.parametrize(("n_folds", "sampled"), [(0, True), (2, False)])
+def test_standard_errors_are_those_of_repeated_runs(n_folds, sampled):
+    """Of points and of nodes, over 40 seeds: their spread is the error stated, within half.
+
+    The error of coalitions is the larger where they are sampled; else it is the points'.
+    """
+    case, row = a_case(80, 2, n_folds=n_folds), np.arange(80)
+    levels = [row % 4, row // 4 % 5, row // 2] if sampled else [row % 4]
+    tree = tree_from_levels(levels)
     runs = [
         value(
             case, tree,
@@ -240,7 +244,7 @@ def test_standard_errors_are_those_of_repeated_runs(n_folds):
     assert 0.67 < np.sqrt(np.mean(stated**2) / np.mean(spread**2)) < 1.5
     nodes = np.std([tree.node_sums(run.values) for run in runs], axis=0, ddof=1)
     of_nodes = np.sqrt(np.mean([run.node_stderr**2 for run in runs], axis=0))
-    for level in range(1, 4):
+    for level in range(1, tree.depth + 1) if sampled else ():
         here = tree.level == level
         ratio = np.sqrt(np.mean(of_nodes[here] ** 2) / np.mean(nodes[here] ** 2))
         assert 0.6 < ratio < 1.6, level
@@ -265,6 +269,18 @@ def test_errors_of_the_label_part_are_those_of_repeated_runs(held_out):
     for values, stated in (of_points, of_nodes):
         ratio = np.mean(np.square(stated)) / np.mean(np.var(values, axis=0, ddof=1))
         assert 0.5 < ratio < 2
+
+
+def test_a_node_of_one_row_below_the_game_level_has_the_rows_error():
+    """Its share of the error of its sampled coalition included."""
+    row = np.arange(160)
+    case, tree = a_case(160, 2), tree_from_levels([row % 20, row])
+    found = value(case, tree, a_plan(n_permutations=8))
+    assert found.notes["game_level_coalitions"] == 20
+    assert not found.notes["coalitions_exact"]
+    of_row = found.node_stderr[tree.leaf_of_row]
+    assert of_row == pytest.approx(found.stderr, abs=1e-12)
+    assert np.isnan(found.as_player[tree.level == 2]).all()
 
 
 def test_more_rounds_are_sampled_until_the_errors_are_small_enough():

@@ -9,6 +9,7 @@ import click
 
 import hcdv
 from hcdv.apps.console import Commands, as_json, step
+from hcdv.apps.options import COUNT, FILE, of_value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,32 +17,17 @@ if TYPE_CHECKING:
     from hcdv.apps.reading import Roles, Sheet
     from hcdv.estimator import HCDV
 
-_FILE = click.Path(path_type=Path)
-_COUNT = click.IntRange(min=1)
-_POSITIVE = click.FloatRange(min=0, min_open=True)
 _JSON = click.option(
     "--json", "json_", is_flag=True, help="Print JSON, for other programs."
 )
 _CSV = click.option("--csv", "csv_", is_flag=True, help="Print CSV, for other programs.")
-_RUN = click.argument("run", type=_FILE)
-_METRICS = ("auto", "loss", "accuracy", "balanced_accuracy", "auc", "r2")
-_UTILITIES = ("kernel", "linear", "fourier", "knn", "soft-knn", "threshold-knn")
+_RUN = click.argument("run", type=FILE)
 
 
-class Levels(click.ParamType):
-    """Children of a node by level: 8, or 16,4, or groups,8, or flat."""
-
-    name = "levels"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ARG002, click's
-        """Numbers and names as the estimator takes them; it checks them."""
-        if not isinstance(value, str):
-            return value
-        levels = [int(part) if part.isdecimal() else part for part in value.split(",")]
-        return levels[0] if len(levels) == 1 else levels
-
-
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+)
 @click.version_option(hcdv.__version__, prog_name="hcdv")
 def main() -> None:
     """What every row of a training set is worth.
@@ -53,38 +39,12 @@ def main() -> None:
 
     Tables are CSV, TSV, Parquet, Arrow or npz files. Rows are numbered from 0. Errors in
     the use of a command exit with 2, errors in data with 1.
-    """
+    """  # noqa: D301, click reads the \b itself
 
 
 @main.command()
-@click.argument("table", type=_FILE)
-@click.option("--target", metavar="COLUMN", help="Column to predict (in an npz file, the array of labels; there y or label is found without).")  # fmt: skip
-@click.option("--validation", type=_FILE, metavar="FILE", help="Rows that judge, with the same columns. Without, parts of TABLE judge each other in turn.")  # fmt: skip
-@click.option("--out", type=_FILE, metavar="RUN", help="Folder to write; it must be new. Default: TABLE's name with .hcdv, here.")  # fmt: skip
-@click.option("--id", metavar="COLUMN", help="Column that names the rows; the values then do not depend on their order.")  # fmt: skip
-@click.option(
-    "--groups", metavar="COLUMN", help="Rows of one group never judge each other."
-)
-@click.option("--time", metavar="COLUMN", help="Rows are judged by later rows only.")
-@click.option("--weight", metavar="COLUMN", help="How much each row counts.")
-@click.option("--drop", metavar="COLUMN", multiple=True, help="Column to leave out; may be repeated.")  # fmt: skip
-@click.option("--encoder", type=click.Choice(["auto", "pca", "identity", "linear", "mlp", "conv"]), default="auto", help="How rows become vectors; mlp and conv need torch.")  # fmt: skip
-@click.option("--utility", type=click.Choice(_UTILITIES), default="kernel", help="The model that rows are to teach.")  # fmt: skip
-@click.option("--metric", type=click.Choice(_METRICS), default="auto", help="What it is judged by. auto: the share of the error removed; r2 for numbers.")  # fmt: skip
-@click.option("--method", type=click.Choice(["nested", "winter", "paper"]), default="nested", help="How groups share their worth among rows.")  # fmt: skip
-@click.option("--branching", type=Levels(), default="8", help="Groups within a group, level by level: 8, or 16,4, or groups,8, or classes,8, or flat.")  # fmt: skip
-@click.option(
-    "--leaf-size", type=_COUNT, default=64, help="Rows up to which a group is not split."
-)
-@click.option("--contexts", type=click.IntRange(min=8), help="Samples behind the values of rows. Default: by size.")  # fmt: skip
-@click.option("--permutations", type=click.IntRange(min=2), help="Samples behind the values of groups. Default: 64.")  # fmt: skip
-@click.option("--precision", type=_POSITIVE, help="Sample until the mean standard error is this small.")  # fmt: skip
-@click.option(
-    "--time-budget", type=_POSITIVE, metavar="SECONDS", help="Stop sampling after so long."
-)
-@click.option("--jobs", type=int, default=-1, help="Threads; -1 is one a core. Values do not depend on it.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of every draw.")
-@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+@click.argument("table", type=FILE)
+@of_value
 @_JSON
 def value(
     table: Path, validation: Path | None, out: Path | None, *, quiet: bool, json_: bool,
@@ -95,7 +55,7 @@ def value(
     \b
     hcdv value iris.csv --target species
     hcdv value train.parquet --target y --validation test.parquet --id key --out run
-    """
+    """  # noqa: D301, click reads the \b itself
     from hcdv.apps.summary import facts, text
     from hcdv.store import check_new, save
 
@@ -109,7 +69,7 @@ def value(
     model.time = sheet.time
     step(f"valuing {len(sheet.X):,} rows", quiet=quiet)
     model.fit(
-        sheet.X, sheet.y, None if judged is None else judged.X, None if judged is None else judged.y,
+        sheet.X, sheet.y, judged and judged.X, judged and judged.y,
         ids=sheet.id, groups=sheet.groups, sample_weight=sheet.weight,
     )  # fmt: skip
     model.run_.notes.extend(sheet.notes())
@@ -128,7 +88,13 @@ def value(
 
 @main.command()
 @_RUN
-@click.option("--coalitions", type=_COUNT, default=3, metavar="N", help="How many of the best and of the worst groups to show.")  # fmt: skip
+@click.option(
+    "--coalitions",
+    type=COUNT,
+    default=3,
+    metavar="N",
+    help="How many of the best and of the worst groups to show.",
+)
 @_CSV
 @_JSON
 def show(run: Path, coalitions: int, *, csv_: bool, json_: bool) -> None:
@@ -137,7 +103,7 @@ def show(run: Path, coalitions: int, *, csv_: bool, json_: bool) -> None:
     \b
     hcdv show iris.hcdv
     hcdv show iris.hcdv --csv > values.csv
-    """
+    """  # noqa: D301, click reads the \b itself
     from hcdv.apps.summary import facts, text
     from hcdv.store import load, read_about
 
@@ -156,10 +122,34 @@ def show(run: Path, coalitions: int, *, csv_: bool, json_: bool) -> None:
 
 @main.command()
 @_RUN
-@click.option("--fraction", type=click.FloatRange(0, 1, min_open=True), required=True, help="Share of the rows to keep.")  # fmt: skip
-@click.option("--how", type=click.Choice(["top", "quota", "greedy"]), default="top", help="The best of all; the best of every group; or those that help together.")  # fmt: skip
-@click.option("-o", "--output", type=_FILE, metavar="FILE", help="File to write (csv, tsv, parquet, arrow, or txt: numbers alone); it must be new. Without, row numbers are printed.")  # fmt: skip
-@click.option("--table", type=_FILE, metavar="TABLE", help="The table that was valued: write its own rows.")  # fmt: skip
+@click.option(
+    "--fraction",
+    type=click.FloatRange(0, 1, min_open=True),
+    required=True,
+    help="Share of the rows to keep.",
+)
+@click.option(
+    "--how",
+    type=click.Choice(["top", "quota", "greedy"]),
+    default="top",
+    help=("The best of all; the best of every group; or those that help together."),
+)
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="FILE",
+    help=(
+        "File to write (csv, tsv, parquet, arrow, or txt: numbers alone); it must be new."
+        " Without, row numbers are printed."
+    ),
+)
+@click.option(
+    "--table",
+    type=FILE,
+    metavar="TABLE",
+    help="The table that was valued: write its own rows.",
+)
 @_JSON
 def select(
     run: Path,
@@ -175,7 +165,7 @@ def select(
     \b
     hcdv select iris.hcdv --fraction 0.3 --how quota
     hcdv select iris.hcdv --fraction 0.3 -o kept.csv --table iris.csv
-    """
+    """  # noqa: D301, click reads the \b itself
     from hcdv.apps.writing import refuse_unless_writable, write_rows
     from hcdv.store import load, plain
 
@@ -206,7 +196,15 @@ def select(
 
 @main.command()
 @_RUN
-@click.option("-k", type=_COUNT, metavar="N", help="The N most suspicious rows, doubted or not. Default: those doubted, of which a terminal is shown 20.")  # fmt: skip
+@click.option(
+    "-k",
+    type=COUNT,
+    metavar="N",
+    help=(
+        "The N most suspicious rows, doubted or not. Default: those doubted, of which a "
+        "terminal is shown 20."
+    ),
+)
 @_CSV
 @_JSON
 def suspects(run: Path, k: int | None, *, csv_: bool, json_: bool) -> None:
@@ -215,7 +213,7 @@ def suspects(run: Path, k: int | None, *, csv_: bool, json_: bool) -> None:
     \b
     hcdv suspects iris.hcdv
     hcdv suspects iris.hcdv -k 100 --csv > look-at.csv
-    """
+    """  # noqa: D301, click reads the \b itself
     from hcdv.apps.summary import suspects_text
     from hcdv.store import load, plain
 
@@ -245,7 +243,7 @@ def explain(run: Path, row: str, *, by_id: bool, json_: bool) -> None:
     \b
     hcdv explain iris.hcdv 17
     hcdv explain people.hcdv p-0017 --by-id
-    """
+    """  # noqa: D301, click reads the \b itself
     from hcdv.store import load, plain
 
     if not by_id and not row.isdecimal():

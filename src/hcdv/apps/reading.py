@@ -255,7 +255,9 @@ def _read_npz(path: Path, name: str) -> dict[str, Any]:
         with path.open("rb") as file:  # np.load leaves damaged files open
             held = np.load(file, allow_pickle=False)
             if not hasattr(held, "files"):
-                raise ValueError("it is one array, saved by np.save; use np.savez with names")
+                raise ValueError(
+                    "it is one array, saved by np.save; use np.savez with names"
+                )
             return {each: held[each] for each in held.files}
 
     return _guarded(path, name, read)

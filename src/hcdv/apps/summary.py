@@ -90,25 +90,28 @@ def _data(found: dict[str, Any]) -> str:
 
 
 def _surplus(found: dict[str, Any]) -> list[str]:
-    lines = [
-        f"surplus       {found['surplus']:+.4f}  what all rows are worth together, over having no data"
-    ]
-    lines += [
+    total = (
+        f"{found['surplus']:+.4f}  what all rows are worth together, over having no data"
+    )
+    parts = [
         f"  {name:<12}{part:+.4f}  {_MEANING[name].format(unit=_UNITS[found['metric']])}"
         for name, part in found["surplus_parts"].items()
     ]
-    return lines
+    return [f"surplus       {total}", *parts]
 
 
 def _values(found: dict[str, Any]) -> list[str]:
     values, n = found["values"], found["n_rows"]
     below = values["n_below_zero"]
+    span = f"from {values['min']:+.2e} to {values['max']:+.2e}"
+    error = f"give or take {values['median_stderr']:.0e}"
+    ends = (
+        f"the best: {_rows(values['best_rows'])}; the worst: {_rows(values['worst_rows'])}"
+    )
     return [
-        f"values        {values['mean']:+.2e} a row on average, from {values['min']:+.2e} to "
-        f"{values['max']:+.2e}, give or take {values['median_stderr']:.0e}",
+        f"values        {values['mean']:+.2e} a row on average, {span}, {error}",
         "              above zero the row helps, below zero the model is better off without it",
-        f"              {below:,} of {n:,} rows ({below / n:.1%}) are below zero; the best: "
-        f"{_rows(values['best_rows'])}; the worst: {_rows(values['worst_rows'])}",
+        f"              {below:,} of {n:,} rows ({below / n:.1%}) are below zero; {ends}",
     ]
 
 
@@ -141,20 +144,18 @@ def _suspects(found: dict[str, Any]) -> list[str]:
         for each in first
     )
     more = f", … {n - len(first):,} more" if n > len(first) else ""
-    said = (
-        "1 row whose label the others contradict"
-        if n == 1
-        else (f"{n:,} rows whose labels the others contradict")
-    )
+    one = n == 1
+    said = f"{n:,} row{'' if one else 's'} whose label{'' if one else 's'} the others contradict"
     return [f"suspects      {said}: {shown}{more}"]
 
 
 def _checks(found: dict[str, Any]) -> list[str]:
     checks = found["checks"]
-    lines = [
-        f"checks        values add up to the surplus (off by {checks['sum_error']:.0e} of their "
-        f"size), coalitions to their rows (off by {checks['tree_error']:.0e})"
-    ]
+    values = (
+        f"values add up to the surplus (off by {checks['sum_error']:.0e} of their size)"
+    )
+    nodes = f"coalitions to their rows (off by {checks['tree_error']:.0e})"
+    lines = [f"checks        {values}, {nodes}"]
     if checks["sum_error"] > 1e-9 and "semivalue" in checks:
         lines = [
             f"checks        {checks['semivalue']} values need not add up to the surplus"

@@ -76,7 +76,7 @@ def save(model: HCDV, folder: Path, source: dict[str, Any] | None = None) -> Pat
     }  # fmt: skip
     parts = (_parquet(run.frame()), _parquet(run.coalitions()), shelf.to_bytes())
     return write_atomically(
-        folder, _about(model, settings, source), dict(zip(FILES, parts))
+        folder, _about(model, settings, source), dict(zip(FILES, parts, strict=True))
     )
 
 

@@ -192,12 +192,14 @@ def _taken_valuation(
     if not all(np.isfinite(part).all() for part in parts.values()):
         raise ValueError("values must be finite")
     return Valuation(
-        parts,
-        shelf.get("stderr", (n,), "f"),
-        *(shelf.get(f"node.{name}", (m,), "f") for name in _OF_NODES),
-        {name: float(own["surplus"][name]) for name in PARTS},
-        Doubts(*doubts), _taken_probe(shelf, n_columns, case), dict(own["valuation_notes"]),
-    )  # fmt: skip
+        parts=parts,
+        stderr=shelf.get("stderr", (n,), "f"),
+        **{name: shelf.get(f"node.{name}", (m,), "f") for name in _OF_NODES},
+        surplus={name: float(own["surplus"][name]) for name in PARTS},
+        doubts=Doubts(*doubts),
+        probe=_taken_probe(shelf, n_columns, case),
+        notes=dict(own["valuation_notes"]),
+    )
 
 
 def _put_probe(probe: Probe, shelf: Shelf) -> None:

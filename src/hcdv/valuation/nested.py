@@ -205,9 +205,8 @@ def assemble(
     }
     scale = plan.consistency_weight / n
     off = tree.node_sums(np.nan_to_num(doubts.batches - doubts.agreement))
-    n_asked = np.count_nonzero(
-        ~np.isnan(doubts.batches), axis=0
-    ).max()  # alike for all rows
+    asked = ~np.isnan(doubts.batches)
+    n_asked = int(np.count_nonzero(asked, axis=0).max())  # orders a row, alike for all
     spread = np.sum(off**2, axis=0) / max(1, n_asked * (n_asked - 1))
     nothing = np.full(tree.n_nodes, np.nan)
     return Valuation(
