@@ -168,7 +168,7 @@ def test_a_regression_model_values_numbers_of_a_frame():
 @pytest.mark.parametrize(
     "encoder",
     ["pca", "identity", "linear", StandardScaler(), lambda rows: np.asarray(rows) ** 2],
-    ids=str,
+    ids=["pca", "identity", "linear", "transformer", "function"],
 )
 def test_rows_may_be_embedded_in_any_way(encoder):
     v = quick(encoder=encoder).fit(X, Y, X_VAL, Y_VAL)
