@@ -146,8 +146,8 @@ def test_workers_chunks_and_the_order_of_rows_do_not_matter(monkeypatch):
     again = a_probe(moved).batches(moved, contexts, 0, None).value
     assert again == pytest.approx(one[:, perm], abs=1e-12)
     monkeypatch.setattr("hcdv.valuation.statistics._CHUNK_ROWS", (13, 13))
-    monkeypatch.setattr("hcdv.valuation.marginals._SCRATCH", 64)
-    monkeypatch.setattr("hcdv.valuation.marginals._COLUMNS", 40)
+    monkeypatch.setattr("hcdv.valuation.blocks._SCRATCH", 64)
+    monkeypatch.setattr("hcdv.valuation.blocks._COLUMNS", 40)
     cut = a_probe(case).batches(case, contexts, 0, 2).value
     assert cut == pytest.approx(one, abs=1e-12)
 

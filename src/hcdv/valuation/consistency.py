@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcdv.engines.local import ordered_map
+from hcdv.valuation.blocks import products, row_blocks, transposed
 from hcdv.valuation.contexts import Contexts
 from hcdv.valuation.features import FeatureMap
 from hcdv.valuation.points import Floats, Points
 from hcdv.valuation.statistics import Statistics, chunks, row_dtype
 
-_SCRATCH = 2**18  # entries of one block of scores
-_COLUMNS = 2**10  # of the coefficients multiplied at once
 _LEVERAGE_LIMIT = 0.99  # 1 − h stays away from 0 where a sketched h overshoots
 
 
@@ -69,22 +68,23 @@ def agreement(
     stacks = [stack.astype(dtype) for stack in stacks]
 
     def some(rows: slice) -> tuple[Floats, Floats, Floats]:
-        x, y = features(points.Z[rows], dtype), points.targets(rows, dtype).T
+        x, own_weight = features(points.Z[rows], dtype), weight[rows].astype(dtype)
+        inside = contexts.members(points.key[rows])
+        inside &= ~barred[:, None, points.fold[rows]]
+        judges = judged[:, points.fold[rows]]
         margin = np.full((contexts.n_orders, len(x)), np.nan, dtype=dtype)
         votes, scores = np.zeros(len(x), dtype), np.zeros((points.width, len(x)), dtype)
-        asked = np.zeros(len(x), dtype=dtype)
-        for order, stack in enumerate(stacks):
-            inside = contexts.uniforms(order, points.key[rows]) < contexts.p[order][:, None]
-            inside &= ~barred[order, points.fold[rows]]
-            judge_of = judged[order, points.fold[rows]]
-            vote, lead, score = _ask(
-                x, y, weight[rows].astype(dtype), inside, stack, points
-            )
-            margin[order] = np.where(judge_of, lead, np.nan)
-            votes += vote * judge_of
-            scores += score * judge_of
-            asked += judge_of
-        times = np.maximum(asked, 1)
+        for block in row_blocks(len(x), stacks[0]):
+            xt, y = transposed(x[block]), _labels(points, rows, block, dtype)
+            for order, stack in enumerate(stacks):
+                vote, lead, score = _ask(
+                    xt, y, own_weight[block], inside[order, :, block], stack
+                )
+                judge_of = judges[order, block]
+                margin[order, block] = np.where(judge_of, lead, np.nan)
+                votes[block] += vote * judge_of
+                scores[:, block] += score * judge_of
+        times = np.maximum(judges.sum(axis=0), 1).astype(dtype)
         return margin, votes / times, scores / times
 
     parts = list(ordered_map(some, chunks(len(points)), n_jobs))
@@ -92,44 +92,48 @@ def agreement(
     return Agreement(margin, votes, scores)
 
 
+@dataclass(frozen=True)
+class _Labels:
+    """Targets of a block of rows, class-major, and where each row's own class stands."""
+
+    y: Floats  # (C, b)
+    own: NDArray[np.intp] | None  # (b,)  in the flattened (C, b); None for regression
+
+
+def _labels(points: Points, rows: slice, block: slice, dtype: np.dtype) -> _Labels:
+    part = slice(rows.start + block.start, rows.start + block.stop)
+    y = transposed(points.targets(part, dtype))
+    if not points.n_classes:
+        return _Labels(y, None)
+    return _Labels(y, points.target[part] * y.shape[1] + np.arange(y.shape[1]))
+
+
 def _ask(
-    x: Floats,
-    y: Floats,
-    weight: Floats,
-    inside: NDArray[np.bool_],
-    stack: Floats,
-    points: Points,
+    xt: Floats, labels: _Labels, weight: Floats, inside: NDArray[np.bool_], stack: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Mean vote, margin and scores of L contexts for each row of x."""
-    n_contexts, n_columns, width = stack.shape
-    vote, lead = np.zeros(len(x), dtype=x.dtype), np.zeros(len(x), dtype=x.dtype)
-    scores = np.zeros((points.width, len(x)), dtype=x.dtype)
-    at_once = max(1, _COLUMNS // n_columns)
-    step = max(64, _SCRATCH // (n_columns * min(at_once, n_contexts)))
-    for start in range(0, len(x), step):
-        rows = slice(start, min(start + step, len(x)))
-        xt, yt = np.ascontiguousarray(x[rows].T), y[:, rows]
-        others_only = np.where(yt == yt.max(axis=0), -np.inf, 0).astype(x.dtype)
-        for first in range(0, n_contexts, at_once):
-            some = slice(first, min(first + at_once, n_contexts))
-            product = (stack[some].reshape(-1, width) @ xt).reshape(
-                -1, n_columns, xt.shape[1]
-            )
-            fit, lever = product[:, : points.width], product[:, points.width :]
-            is_in = inside[some, rows]
-            h = np.einsum("lkb,lkb->lb", lever, lever) * weight[rows]
-            h = np.minimum(h, _LEVERAGE_LIMIT) * is_in
-            left = 1.0 / (1.0 - h)
-            scores[:, rows] += np.einsum("lcb,lb->cb", fit, left)
-            scores[:, rows] -= yt * (h * left).sum(axis=0)
-            if points.n_classes:
-                own = np.einsum("cb,lcb->lb", yt, fit) + fit.mean(axis=1)
-                fit += others_only
-                # the row's own pull on a margin is h
-                gap = (own - fit.max(axis=1) - h) * left
-            else:
-                gap = 1.0 - ((yt[0] - fit[:, 0]) * left) ** 2
-            gap = np.clip(gap, -1.0, 1.0)
-            vote[rows] += np.count_nonzero(gap > 0, axis=0)
-            lead[rows] += gap.sum(axis=0)
+    """Mean vote, margin and scores of L contexts for each row of a block xt (D, b)."""
+    y, n_rows = labels.y, xt.shape[1]
+    vote, lead = np.zeros(n_rows, xt.dtype), np.zeros(n_rows, xt.dtype)
+    scores = np.zeros_like(y)
+    for some, product in products(stack, xt):
+        fit, lever = product[:, : len(y)], product[:, len(y) :]
+        h = np.einsum("lkb,lkb->lb", lever, lever) * weight
+        h = np.minimum(h, _LEVERAGE_LIMIT) * inside[some]
+        left = 1.0 / (1.0 - h)
+        scores += np.einsum("lcb,lb->cb", fit, left)
+        scores -= y * (h * left).sum(axis=0)
+        gap = np.clip(_gap(product, fit, labels, h, left), -1.0, 1.0)
+        vote += np.count_nonzero(gap > 0, axis=0)
+        lead += gap.sum(axis=0)
+    n_contexts = len(stack)
     return vote / n_contexts, lead / n_contexts, scores / n_contexts
+
+
+def _gap(product: Floats, fit: Floats, labels: _Labels, h: Floats, left: Floats) -> Floats:
+    """The margin of every context's model without the row, (l, b). Overwrites `product`."""
+    if labels.own is None:
+        return 1.0 - ((labels.y[0] - fit[:, 0]) * left) ** 2
+    flat = product.reshape(len(product), -1)  # classes come first: labels.own holds in it
+    own = flat[:, labels.own]
+    flat[:, labels.own] = -np.inf
+    return (own - fit.max(axis=1) - h) * left  # the row's own pull on a margin is h

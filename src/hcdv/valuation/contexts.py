@@ -56,6 +56,13 @@ class Contexts:
         """u(seed, r, key) of some rows."""
         return hashed_uniform(key, self.seed, int(self.stream[order]))
 
+    def members(self, key: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Which rows every context holds, (R, L, b)."""
+        inside = np.empty((*self.p.shape, len(key)), dtype=bool)
+        for order, p in enumerate(self.p):
+            np.less(self.uniforms(order, key), p[:, None], out=inside[order])
+        return inside
+
     def take(self, orders: NDArray[np.intp]) -> Contexts:
         """Some of the orders."""
         return Contexts(self.seed, self.stream[orders], self.p[orders], self.weight[orders])

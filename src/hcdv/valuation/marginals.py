@@ -16,15 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcdv.engines.local import ordered_map
+from hcdv.valuation.blocks import products, row_blocks, transposed
 from hcdv.valuation.contexts import Contexts
 from hcdv.valuation.features import FeatureMap
 from hcdv.valuation.moments import Moments
 from hcdv.valuation.points import Floats, Points
 from hcdv.valuation.probe import Coefficients
 from hcdv.valuation.statistics import chunks, row_dtype
-
-_SCRATCH = 2**18  # entries of one block of products: it stays within a core's L2
-_COLUMNS = 2**10  # of the coefficients multiplied at once
 
 
 def point_marginals(
@@ -40,19 +38,26 @@ def point_marginals(
     """Mean marginal of every row in every order, (R, n): R independent unbiased estimates."""
     dtype = row_dtype(len(points), features.width)
     stacks = [_stack(one, dtype) for one in asked]
+    edges = [_edges(one) for one in asked]
 
     def some(rows: slice) -> Floats:
         x = features(points.Z[rows], dtype)
         y = points.targets(rows, dtype).T
         weight = None if points.weight is None else points.weight[rows].astype(dtype)
+        inside = contexts.members(points.key[rows])
         out = np.zeros((contexts.n_orders, len(x)), dtype=dtype)
-        for order, stack in enumerate(stacks):
-            inside = contexts.uniforms(order, points.key[rows]) < contexts.p[order][:, None]
-            scale = (-contexts.weight[order] / moments[order].c).astype(dtype)
-            _block_marginals(x, y, weight, inside, stack, asked[order], scale, out[order])
-            out[order, barred[order, points.fold[rows]]] = (
-                0.0  # the judge's own rows are dummies
-            )
+        for block in row_blocks(len(x), stacks[0]):
+            xt, own = transposed(x[block]), None if weight is None else weight[block]
+            for order, stack in enumerate(stacks):
+                scale = (-contexts.weight[order] / moments[order].c).astype(dtype)
+                for few, product in products(stack, xt):
+                    parts = np.split(product, edges[order], axis=1)
+                    change = _loss_change(
+                        y[:, block], *parts, inside[order, few, block], own
+                    )
+                    out[order, block] += scale[few] @ change
+        out /= contexts.p.shape[1]
+        out[barred[:, points.fold[rows]]] = 0.0  # the judge's own rows are dummies
         return out
 
     return np.concatenate(list(ordered_map(some, chunks(len(points)), n_jobs)), axis=1)
@@ -64,39 +69,14 @@ def _stack(asked: Coefficients, dtype: np.dtype) -> Floats:
     return np.concatenate([np.swapaxes(part, 1, 2) for part in parts], axis=1).astype(dtype)
 
 
-def _block_marginals(
-    x: Floats,
-    y: Floats,
-    weight: Floats | None,
-    inside: NDArray[np.bool_],
-    stack: Floats,
-    asked: Coefficients,
-    scale: Floats,
-    out: Floats,
-) -> None:
-    """Write the mean marginal over L contexts of each row of x into `out`."""
-    n_contexts, n_columns, width = stack.shape
-    edges = np.cumsum([asked.model.shape[2], asked.pull.shape[2], asked.leverage.shape[2]])
-    at_once = max(1, _COLUMNS // n_columns)
-    step = max(64, _SCRATCH // (n_columns * min(at_once, n_contexts)))
-    for start in range(0, len(x), step):
-        rows = slice(start, min(start + step, len(x)))
-        xt = np.ascontiguousarray(x[rows].T)
-        w = None if weight is None else weight[rows]
-        for first in range(0, n_contexts, at_once):
-            some = slice(first, min(first + at_once, n_contexts))
-            product = (stack[some].reshape(-1, width) @ xt).reshape(
-                -1, n_columns, xt.shape[1]
-            )
-            fit, pull, lever, spread = np.split(product, edges, axis=1)
-            residual = np.subtract(y[:, rows], fit, out=fit)
-            change = _loss_change(residual, pull, lever, spread, inside[some, rows], w)
-            out[rows] += scale[some] @ change
-    out /= n_contexts
+def _edges(asked: Coefficients) -> NDArray[np.intp]:
+    """Where in the rows of a stack one coefficient ends and the next begins."""
+    return np.cumsum([asked.model.shape[2], asked.pull.shape[2], asked.leverage.shape[2]])
 
 
 def _loss_change(
-    residual: Floats,
+    y: Floats,
+    fit: Floats,
     pull: Floats,
     lever: Floats,
     spread: Floats,
@@ -104,6 +84,7 @@ def _loss_change(
     weight: Floats | None,
 ) -> Floats:
     """Change of the loss that each row makes to each context, by the module's two formulas."""
+    residual = np.subtract(y, fit, out=fit)
     slope = np.einsum("lcb,lcb->lb", residual, pull)
     size = np.einsum("lcb,lcb->lb", residual, residual)
     h = np.einsum("lkb,lkb->lb", lever, lever)
