@@ -7,11 +7,11 @@ import logging
 import numpy as np
 import pandas as pd
 import pytest
-from fits import quick, two_classes
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Perceptron, Ridge
 from sklearn.preprocessing import StandardScaler
 
+from fits import quick, two_classes
 from hcdv import HCDV
 from hcdv.errors import HCDVError, ParameterError, PayoffError
 
@@ -30,7 +30,9 @@ SAME_BITS = {
 
 
 def all_of(v):
-    return np.concatenate([v.values_, v.stderr_, v.coalitions_["value"], v.embedding_.ravel()])
+    return np.concatenate(
+        [v.values_, v.stderr_, v.coalitions_["value"], v.embedding_.ravel()]
+    )
 
 
 @pytest.mark.parametrize("settings", SAME_BITS.values(), ids=SAME_BITS)
@@ -89,7 +91,8 @@ def test_rows_that_help_are_worth_more_than_rows_that_mislead():
 
 def test_weights_of_the_parts_scale_the_parts():
     one, two = (
-        quick(dispersion_weight=0.1 * k, consistency_weight=1.0 * k).fit(X, Y) for k in (1, 2)
+        quick(dispersion_weight=0.1 * k, consistency_weight=1.0 * k).fit(X, Y)
+        for k in (1, 2)
     )
     assert np.allclose(2 * one.parts_["dispersion"], two.parts_["dispersion"], atol=1e-12)
     assert np.allclose(2 * one.parts_["consistency"], two.parts_["consistency"], atol=1e-12)
@@ -136,7 +139,7 @@ class Fails(LogisticRegression):
 
 
 def test_a_model_most_of_whose_fits_fail_is_refused():
-    with pytest.raises(PayoffError, match="fits failed.*RuntimeError: no luck today"):
+    with pytest.raises(PayoffError, match=r"fits failed.*RuntimeError: no luck today"):
         quick(utility=Fails(), leaf_size=16).fit(X, Y, X_VAL, Y_VAL)
 
 
@@ -289,11 +292,16 @@ def test_the_work_is_estimated_before_it_is_done(caplog):
         quick(precision=1.0).fit(X, Y)
     said = [record.getMessage() for record in caplog.records]
     estimate = next(i for i, text in enumerate(said) if text.startswith("about "))
-    assert "s of work: 16 contexts and 4 orders a round, until a mean standard" in said[estimate]
+    assert (
+        "s of work: 16 contexts and 4 orders a round, until a mean standard"
+        in said[estimate]
+    )
     assert estimate < next(i for i, text in enumerate(said) if "no validation set" in text)
 
 
-def test_long_retraining_is_announced_and_what_was_timed_for_it_is_kept(caplog, monkeypatch):
+def test_long_retraining_is_announced_and_what_was_timed_for_it_is_kept(
+    caplog, monkeypatch
+):
     monkeypatch.setattr("hcdv.valuation.payoffs._LONG", 0.0)
     asked: list[tuple[int, ...]] = []
 

@@ -21,9 +21,7 @@ SURELY = 1 - 1e-9  # a sampled test may fail by chance once in 1e9 runs
 
 def test_the_payoff_bound_is_the_sum_of_its_parts():
     assert guarantees.payoff_bound(2.0, contrast_weight=0.5) == 2.0
-    assert (
-        guarantees.payoff_bound(contrast_weight=0, consistency_weight=4) == 5
-    )
+    assert guarantees.payoff_bound(contrast_weight=0, consistency_weight=4) == 5
     with pytest.raises(
         ParameterError, match="contrast_weight must be zero or more, got nan"
     ):

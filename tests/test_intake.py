@@ -8,10 +8,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
-from fits import quick, two_classes
 from scipy import sparse
 from torch.utils.data import TensorDataset
 
+from fits import quick, two_classes
 from hcdv.errors import DataError
 from hcdv.intake import EncoderSettings, build_case, read_table, row_keys
 
@@ -52,7 +52,10 @@ REFUSED = {
         (FRAME, Y, FRAME_VAL.assign(e=1), Y_VAL), "X_val: .*not known 'e'",
     ),
     "a frame judged by an array": ((FRAME, Y, X_VAL, Y_VAL), "X_val: .*frame.*got array"),
-    "infinity in the validation set": ((X, Y, with_cell(X_VAL, np.inf), Y_VAL), "X_val: .*infinity"),
+    "infinity in the validation set": (
+        (X, Y, with_cell(X_VAL, np.inf), Y_VAL),
+        "X_val: .*infinity",
+    ),
     "validation numbers that are all one": (
         (X, X[:, 0], X_VAL, np.full(12, 0.5)), "y_val must vary, got 0.5 in all 12 rows",
     ),
@@ -67,20 +70,38 @@ def test_data_that_cannot_be_valued_are_refused(given, says):
 
 BESIDE = {
     "ids that repeat": ({"ids": [1, 1, *range(38)]}, "ids must be unique, got 1 3 times"),
-    "text ids that repeat": ({"ids": ["a", "a", *"bcd"] + list("efghi") * 7}, "ids must be unique"),
+    "text ids that repeat": (
+        {"ids": ["a", "a", *"bcd"] + list("efghi") * 7},
+        "ids must be unique",
+    ),
     "too few ids": ({"ids": [1, 2]}, r"ids must have one entry for each of 40 rows"),
-    "a missing id": ({"ids": [None, *range(39)]}, "ids must have no missing entries, got 1"),
+    "a missing id": (
+        {"ids": [None, *range(39)]},
+        "ids must have no missing entries, got 1",
+    ),
     "a missing number as id": ({"ids": [np.nan, *range(39)]}, "no missing entries"),
-    "negative weights": ({"sample_weight": -np.ones(40)}, "none negative.*got values from -1.0"),
+    "negative weights": (
+        {"sample_weight": -np.ones(40)},
+        "none negative.*got values from -1.0",
+    ),
     "weights of zero": ({"sample_weight": np.zeros(40)}, "not all zero"),
     "missing weights": ({"sample_weight": np.full(40, np.nan)}, "must be finite"),
-    "weights of text": ({"sample_weight": ["much"] * 40}, "sample_weight must hold numbers"),
+    "weights of text": (
+        {"sample_weight": ["much"] * 40},
+        "sample_weight must hold numbers",
+    ),
     "too few weights": ({"sample_weight": np.ones(3)}, r"each of 40 rows.*\(3,\)"),
     "weights of two dimensions": ({"sample_weight": np.ones((40, 2))}, "one-dimensional"),
     "too few groups": ({"groups": np.zeros(3)}, r"groups must have one entry.*\(3,\)"),
     "one group": ({"groups": np.zeros(40)}, "at least 2 groups.*got one: 0.0"),
-    "a missing group": ({"groups": ["a", None] * 20}, "groups must have no missing entries, got 20"),
-    "a group column that is not there": ({"groups": "e"}, "name a column of X, got 'e'; X has 'a'"),
+    "a missing group": (
+        {"groups": ["a", None] * 20},
+        "groups must have no missing entries, got 20",
+    ),
+    "a group column that is not there": (
+        {"groups": "e"},
+        "name a column of X, got 'e'; X has 'a'",
+    ),
 }
 
 
@@ -201,7 +222,9 @@ def test_one_example_of_a_class_is_valued_under_every_metric(metric, validated):
 
 @pytest.mark.parametrize("names", ["numbers", "text"])
 @pytest.mark.parametrize(
-    "settings", [{}, {"utility": "knn"}, {"encoder": "linear"}, {"method": "winter"}], ids=str
+    "settings",
+    [{}, {"utility": "knn"}, {"encoder": "linear"}, {"method": "winter"}],
+    ids=str,
 )
 def test_the_order_of_rows_with_ids_does_not_matter_to_the_last_bit(names, settings):
     ids = np.arange(40) * 3 + 1
@@ -266,7 +289,9 @@ def test_folds_judge_rows_they_do_not_hold_and_each_row_once():
     assert sorted(held) == sorted(case.points.key)
     for k, judge in enumerate(case.judges):
         assert not np.isin(case.points.key[case.taught(judge)], judge.points.key).any()
-        assert np.array_equal(case.points.fold == k, np.isin(case.points.key, judge.points.key))
+        assert np.array_equal(
+            case.points.fold == k, np.isin(case.points.key, judge.points.key)
+        )
 
 
 def test_vectors_are_of_length_one_and_a_zero_row_stays_zero():

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fits import quick, two_classes
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fits import quick, two_classes
 from hcdv.errors import DataError
 from hcdv.intake import row_keys
 from hcdv.judging import N_FOLDS, group_folds, random_folds, time_folds
@@ -46,7 +46,11 @@ def test_a_group_is_never_split_and_no_fold_is_empty(groups, seed):
     assert 2 <= folds.eligible.shape[1] <= N_FOLDS
 
 
-@given(time=st.lists(st.integers(0, 20), min_size=2, max_size=120).filter(lambda t: len(set(t)) > 1))
+@given(
+    time=st.lists(st.integers(0, 20), min_size=2, max_size=120).filter(
+        lambda t: len({*t}) > 1
+    )
+)
 def test_models_are_taught_with_earlier_rows_than_they_are_judged_by(time):
     at = np.array(time)
     folds = time_folds(at)
@@ -59,7 +63,7 @@ def test_models_are_taught_with_earlier_rows_than_they_are_judged_by(time):
 
 @pytest.mark.parametrize("make", [lambda one: group_folds(one, 0), time_folds])
 def test_one_group_or_one_moment_cannot_be_held_out(make):
-    with pytest.raises(DataError, match="at least 2 different|at least 2 groups"):
+    with pytest.raises(DataError, match=r"at least 2 different|at least 2 groups"):
         make(np.zeros(10))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fits import quick, two_classes
 from sklearn.linear_model import LogisticRegression
+
+from fits import quick, two_classes
 
 X, Y = two_classes(70)
 X_VAL, Y_VAL = two_classes(30, seed=1)
@@ -124,7 +125,9 @@ def test_weights_that_a_utility_cannot_use_are_noted():
 
 def test_a_surrogate_that_ranks_coalitions_unlike_the_metric_is_noted():
     rng = np.random.default_rng(0)
-    v = quick(metric="accuracy").fit(X, rng.integers(0, 2, 70), X_VAL, rng.integers(0, 2, 30))
+    v = quick(metric="accuracy").fit(
+        X, rng.integers(0, 2, 70), X_VAL, rng.integers(0, 2, 30)
+    )
     rank = v.checks_["spearman_surrogate_accuracy"]
     assert noted(v, "agrees poorly with accuracy") == (rank < 0.8)
     assert rank < 0.8
@@ -143,4 +146,6 @@ class Moody(LogisticRegression):
 def test_fits_that_failed_are_counted_in_the_notes():
     v = quick(utility=Moody(), leaf_size=18).fit(X, Y, X_VAL, Y_VAL)
     assert v.checks_["failures"] > 0
-    assert noted(v, "fits failed and were paid as no data, the first with RuntimeError: too few")
+    assert noted(
+        v, "fits failed and were paid as no data, the first with RuntimeError: too few"
+    )

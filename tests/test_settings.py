@@ -6,9 +6,9 @@ import inspect
 
 import numpy as np
 import pytest
-from fits import quick, two_classes
 from sklearn.linear_model import LogisticRegression
 
+from fits import quick, two_classes
 from hcdv import HCDV
 from hcdv.errors import ParameterError
 

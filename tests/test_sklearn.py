@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from fits import quick, two_classes
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    estimator_checks_generator,
+    parametrize_with_checks,
+)
 
+from fits import quick, two_classes
 from hcdv import HCDV
 
 EXPECTED_TO_FAIL: dict[str, str] = {}  # none

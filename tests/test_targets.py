@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from fits import quick, two_classes
 
+from fits import quick, two_classes
 from hcdv.errors import DataError, ParameterError
 from hcdv.targets import as_labels, read_target, resolve_metric
 
@@ -91,7 +91,7 @@ def test_fractions_are_numbers_to_predict_and_whole_numbers_are_classes():
 
 def test_numbers_are_centred_and_scaled_and_codes_count_classes():
     target = read_target([1.5, 2.5, 3.5], 3, "auto")
-    assert np.allclose(target.coded(target.labels), [-1.5**0.5, 0, 1.5**0.5])
+    assert np.allclose(target.coded(target.labels), [-(1.5**0.5), 0, 1.5**0.5])
     target = read_target(["b", "a", "b"], 3, "auto")
     assert target.coded(np.array(["a", "b"])).tolist() == [0, 1]
 

@@ -133,7 +133,8 @@ def build_case(
         target = Target(target.labels, None, float(numbers.mean()), target.scale)
     table_encoder = TableEncoder().fit(table.rows)
     encoder = make_encoder(
-        _in_order(settings.encoder, table), table.rows, dispersion_weight=settings.dispersion_weight,
+        _in_order(settings.encoder, table), table.rows,
+        dispersion_weight=settings.dispersion_weight,
         smoothness_weight=settings.smoothness_weight, device=settings.device, n_jobs=n_jobs,
     )  # fmt: skip
     numbers = table_encoder.transform(table.rows)

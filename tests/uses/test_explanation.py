@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from fits import flipped, quick, two_classes
 
+from fits import flipped, quick, two_classes
 from hcdv.errors import ParameterError
 
 X, CLEAN = two_classes(120, noise=0.0)
@@ -50,8 +50,8 @@ def test_the_path_runs_from_the_whole_set_to_the_rows_leaf(v):
 def test_neighbours_are_the_nearest_of_each_side_and_never_the_row_itself(v):
     told = v.explain(5)
     cosine = v.embedding_ @ v.embedding_[5]
-    for near, side in ((told.supporters, NAMES == NAMES[5]), (told.opponents, NAMES != NAMES[5])):
-        side = side & (np.arange(120) != 5)
+    same, other = np.isin(NAMES, NAMES[5]), np.arange(120) != 5
+    for near, side in ((told.supporters, same & other), (told.opponents, ~same)):
         expected = np.flatnonzero(side)[np.argsort(-cosine[side])][:5]
         assert [n["row"] for n in near] == expected.tolist()
         assert all(n["label"] == NAMES[n["row"]] for n in near)

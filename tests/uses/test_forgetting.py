@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fits import quick, two_classes
 from sklearn.linear_model import LogisticRegression
 
+from fits import quick, two_classes
 from hcdv.errors import DataError
 from hcdv.uses.forgetting import restricted
 from hcdv.valuation.methods import value
@@ -105,7 +105,9 @@ def test_a_forgotten_row_leaves_no_trace_in_the_statistics(judges):
     poisoned = X.copy()
     poisoned[GONE] *= -30.0  # loud rows, but not landmarks of a linear probe
     clean = quick(encoder="identity", branching="flat").fit(X, Y, *judges).forget(GONE)
-    loud = quick(encoder="identity", branching="flat").fit(poisoned, Y, *judges).forget(GONE)
+    loud = (
+        quick(encoder="identity", branching="flat").fit(poisoned, Y, *judges).forget(GONE)
+    )
     assert np.allclose(clean.values_, loud.values_, rtol=0, atol=1e-9)
 
 
@@ -150,7 +152,9 @@ def test_a_payoff_of_your_own_is_asked_about_the_rows_by_their_first_numbers():
 
 def test_everything_else_follows_the_rows_that_stay():
     v = quick().fit(X, Y).forget(GONE)
-    assert len(v.values_) == len(v.embedding_) == len(v.to_frame()) == len(v.suspects()) == 64
+    assert (
+        len(v.values_) == len(v.embedding_) == len(v.to_frame()) == len(v.suspects()) == 64
+    )
     assert v.coalitions_["size"][0] == 64
     assert v.to_frame()["label"].tolist() == np.delete(Y, GONE).tolist()
     assert len(v.select(0.5)) == 32

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fits import flipped, quick, two_classes
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fits import flipped, quick, two_classes
 from hcdv.errors import DataError, ParameterError
 from hcdv.uses.selection import HOW, best_of_each
 
@@ -93,13 +93,15 @@ def test_a_share_outside_its_range_is_refused(v, fraction):
 
 
 def test_a_share_too_small_for_one_row_is_refused(v):
-    with pytest.raises(DataError, match=r"at least one row, got 0.001 of 67. Raise it to 0.0149"):
+    with pytest.raises(
+        DataError, match=r"at least one row, got 0.001 of 67. Raise it to 0.0149"
+    ):
         v.select(0.001)
 
 
 def test_an_unknown_rule_is_refused_with_the_right_one():
     v = quick().fit(X, Y)
-    with pytest.raises(ParameterError, match='how must be one of "top", .*mean "quota"'):
+    with pytest.raises(ParameterError, match=r'how must be one of "top", .*mean "quota"'):
         v.select(0.3, "quotas")
     with pytest.raises(ParameterError, match="how must be one of"):
         v.select(0.3, None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fits import flipped, quick, row_scores, two_classes
 
+from fits import flipped, quick, row_scores, two_classes
 from hcdv.errors import ParameterError
 
 X, CLEAN = two_classes(120, noise=0.0)
@@ -72,5 +72,7 @@ def test_suspects_are_told_where_consistency_has_no_part_in_the_values(v):
 
 @pytest.mark.parametrize("k", [0, -1, 1.5, "all"])
 def test_a_number_of_rows_that_is_none_is_refused(v, k):
-    with pytest.raises(ParameterError, match="k must be None or a number of rows from 1, got"):
+    with pytest.raises(
+        ParameterError, match="k must be None or a number of rows from 1, got"
+    ):
         v.suspects(k)
