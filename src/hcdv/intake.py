@@ -148,35 +148,20 @@ def build_case(
     if judged is not None and _takes_frame(encoder, table.rows):
         X_judge = judged[0].frame
     encoder = _fitted(encoder, X, target, X_judge, judged, rng)
-    views = [unit(encoder.transform(X))]
-    encoders = [encoder]
-    judging_view = np.zeros(folds.eligible.shape[1], dtype=np.intp)
-    if encoder.supervised:
-        by_fold = fold_encoders(encoder, X, target.labels, folds.fold, rng)
-        encoders += by_fold
-        views += [unit(one.transform(X)) for one in by_fold]
-        judging_view = np.arange(1, len(views))
+    Zs, judging_view = _embedded(encoder, X, target, folds, rng)
     points = [
-        Points(Z, code, target.n_classes, table.key, folds.fold, table.weight)
-        for Z in views
+        Points(Z, code, target.n_classes, table.key, folds.fold, table.weight) for Z in Zs
     ]
-    originals_judged: list[tuple[Any, NDArray[Any]]] = []
-    judges: list[Judge] = []
-    if judged is not None:
+    if judged is None:
+        judges = _fold_judges(points, folds, judging_view)
+    else:
+        none = np.zeros(len(judged[1]), dtype=np.intp)
         own = Points(
             unit(encoder.transform(X_judge)), target.coded(judged[1]), target.n_classes,
-            np.zeros(len(judged[1]), np.uint64), np.zeros(len(judged[1]), np.intp),
+            none.astype(np.uint64), none,
         )  # fmt: skip
-        judges.append(Judge(own, 0, np.ones(folds.eligible.shape[1], dtype=bool)))
-        originals_judged.append((judged[0].table, judged[1]))
-    else:
-        for k, fold in enumerate(folds.judging):
-            view = int(judging_view[fold])
-            own_rows = np.flatnonzero(folds.fold == fold)
-            judges.append(Judge(points[view].take(own_rows), view, folds.eligible[k]))
-            originals_judged.append(
-                (take(table.rows, own_rows).table, target.labels[own_rows])
-            )
+        judges = [Judge(own, 0, np.ones(folds.eligible.shape[1], dtype=bool))]
+    originals_judged = _judged_originals(table.rows, target, folds, judged)
     originals = Originals(table.rows.table, target.labels, originals_judged, table.position)
     notes = [
         *table_encoder.notes,
@@ -189,6 +174,44 @@ def build_case(
     return Intake(
         Case(points, judges, judging_view, originals), table_encoder, encoder, notes
     )
+
+
+def _embedded(
+    encoder: Encoder, X: Any, target: Target, folds: Folds, rng: np.random.Generator
+) -> tuple[list[NDArray[np.floating]], NDArray[np.intp]]:
+    """The rows in every view, and the view in which each fold's labels are doubted."""
+    n_folds = folds.eligible.shape[1]
+    encoders = [encoder]
+    if encoder.supervised:
+        encoders += fold_encoders(encoder, X, target.labels, folds.fold, rng)
+    views = [unit(one.transform(X)) for one in encoders]
+    return views, np.arange(1, len(views)) if encoder.supervised else np.zeros(
+        n_folds, np.intp
+    )
+
+
+def _fold_judges(
+    views: list[Points], folds: Folds, judging_view: NDArray[np.intp]
+) -> list[Judge]:
+    """Every judging fold as the validation set of models taught with its eligible folds."""
+    return [
+        Judge(
+            views[judging_view[fold]].take(np.flatnonzero(folds.fold == fold)),
+            int(judging_view[fold]),
+            eligible,
+        )
+        for fold, eligible in zip(folds.judging, folds.eligible, strict=True)
+    ]
+
+
+def _judged_originals(
+    rows: Rows, target: Target, folds: Folds, judged: tuple[Rows, NDArray[Any]] | None
+) -> list[tuple[Any, NDArray[Any]]]:
+    """Validation rows and labels as the user gave them, by judge."""
+    if judged is not None:
+        return [(judged[0].table, judged[1])]
+    own = [np.flatnonzero(folds.fold == fold) for fold in folds.judging]
+    return [(take(rows, some).table, target.labels[some]) for some in own]
 
 
 def _takes_frame(encoder: Encoder, rows: Rows) -> bool:
