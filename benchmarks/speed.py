@@ -73,21 +73,18 @@ def _seconds(work) -> float:
 
 def work_of(v, n: int, n_classes: int) -> dict[str, dict[str, float]]:
     """Floating-point operations and bytes that each stage cannot do without."""
-    from hcdv.valuation import doubts, pointwise
+    from hcdv.valuation import doubts
     from hcdv.valuation.plan import N_ORDERS
+    from hcdv.valuation.probe import sketch_columns
 
     plan, tree = v.run_.plan, v.tree_
     D = v.run_.valuation.probe.features[0].width
     C, m, d = n_classes, D - 1, D_IN
     T, R = plan.n_contexts // N_ORDERS * N_ORDERS, N_ORDERS
-    exact = n * T * D**2 <= pointwise.EXACT_WORK
-    k = D if exact else pointwise.SKETCH
+    k = sketch_columns(n, T, D) or D
     per = next(times for most, times in doubts.N_THRESHOLDS.items() if n <= most)
     T_a, R_a = 4 * per, 4
-    k_a = {
-        w: (w if n * T_a * w**2 <= pointwise.EXACT_WORK else pointwise.SKETCH)
-        for w in (D, d + 1)
-    }
+    k_a = {w: sketch_columns(n, T_a, w) or w for w in (D, d + 1)}
     features = 2.0 * n * d * m + 2.0 * n * m * m  # one pass of the kernel map
     size = 4 if n * D > 2**22 else 8
     Z = float(n * d * 4)
@@ -114,7 +111,7 @@ def work_of(v, n: int, n_classes: int) -> dict[str, dict[str, float]]:
         "settings": {
             "T": T,
             "D": D,
-            "sketch": 0 if exact else k,
+            "sketch": sketch_columns(n, T, D) or 0,
             "T_consistency": T_a,
             "bytes_a_number": size,
         },

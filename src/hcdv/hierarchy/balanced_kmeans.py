@@ -22,7 +22,7 @@ Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Reals = NDArray[np.floating]
 
-_LLOYD_STEPS = 16
+_LLOYD_STEPS = 8
 _PASSES = 3  # price passes in a Lloyd step
 _LAST_PASSES = 30
 _ASTRAY = 0.1  # share of a set outside its window that calls for repair in between

@@ -19,7 +19,7 @@ from hcdv.valuation.doubts import thresholds_of
 from hcdv.valuation.nested import context_shape
 from hcdv.valuation.plan import ENUMERATED, ENUMERATED_DEEP, Plan
 from hcdv.valuation.points import Case
-from hcdv.valuation.pointwise import EXACT_WORK, SKETCH
+from hcdv.valuation.probe import sketch_columns
 from hcdv.valuation.utility import LeastSquares, Neighbours
 
 _FACTORED = 12.0  # D³ of a factor, an inverse and two products, at their lower rate
@@ -55,8 +55,7 @@ def operations(case: Case, tree: Tree, plan: Plan) -> dict[str, float]:
         found["coalitions"] = _STEP * payoffs * _mean_judge(case) * 2.0 * plan.utility.k
     if plan.method == "nested" and not isinstance(plan.utility, Neighbours):
         contexts = float(plan.n_contexts)
-        exact = contexts * n * D * D <= EXACT_WORK
-        columns = 2.0 * C + 2.0 * (D if exact else SKETCH)
+        columns = 2.0 * C + 2.0 * (sketch_columns(n, plan.n_contexts, D) or D)
         rows = 2.0 * _PASSES * n * D * columns
         n_orders, _ = context_shape(plan, len(case.judges))
         found["contexts"] = n_orders * _gram(n, D, C) + contexts * (_FACTORED * D**3 + rows)
@@ -70,8 +69,8 @@ def _doubts(case: Case, D: int, C: int, n: int) -> float:
     contexts = n_orders * thresholds_of(n)
     total = 0.0
     for width in {case.points.Z.shape[1] + 1, D}:
-        exact = contexts * n * width**2 <= EXACT_WORK
-        rows = 2.0 * _PASSES * n * width * (C + (width if exact else SKETCH))
+        columns = C + (sketch_columns(n, contexts, width) or width)
+        rows = 2.0 * _PASSES * n * width * columns
         total += n_orders * _gram(n, width, C) + contexts * (8.0 * width**3 + rows)
     return total
 

@@ -12,6 +12,7 @@ from hcdv.valuation.consistency import Agreement, agreement, context_models
 from hcdv.valuation.contexts import Contexts, share_contexts
 from hcdv.valuation.features import FeatureMap, linear_features
 from hcdv.valuation.points import Case, class_weights
+from hcdv.valuation.probe import sketch_columns
 from hcdv.valuation.statistics import Statistics, context_statistics
 
 SHARES = (0.3, 0.9)  # contexts of 30-90 % of the rows (evidence, first round)
@@ -21,8 +22,6 @@ N_THRESHOLDS = {
 }  # points up to → contexts an order, with a probe of each
 FIRST_STREAM = 1 << 20  # streams of the marginals' contexts stay below
 LINEAR_RIDGE, KERNEL_RIDGE = 3e-3, 1e-3  # of n
-_SKETCH = 16
-_EXACT_WORK = 1e10
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,7 @@ def _of_view(
         stats = context_statistics(
             points, features, contexts, barred, weight=weight, n_jobs=n_jobs
         )
-        work = contexts.p.size * len(points) * features.width**2
-        sketch = None if work <= _EXACT_WORK else _SKETCH
+        sketch = sketch_columns(len(points), contexts.p.size, features.width)
 
         def teach(
             order: int,

@@ -10,8 +10,7 @@ from hcdv.valuation.marginals import point_marginals
 from hcdv.valuation.nested import Valuation
 from hcdv.valuation.plan import Plan
 from hcdv.valuation.points import Case
-from hcdv.valuation.pointwise import SKETCH
-from hcdv.valuation.probe import coefficients
+from hcdv.valuation.probe import coefficients, sketch_columns
 from hcdv.valuation.statistics import Statistics, group_statistics
 
 N_STEPS = (
@@ -54,7 +53,7 @@ def utility_gain(
         stats = group_statistics(
             points, features, code, 1, weight=points.weight, n_jobs=plan.n_jobs
         )
-        sketch = SKETCH if n * features.width**2 > 1e9 else None
+        sketch = sketch_columns(n, 1, features.width)
         rng = np.random.default_rng([plan.seed, 8, int(chosen.sum())])
         asked = coefficients(
             Statistics(stats.gram, stats.cross), probe.moments[k], probe.ridge, sketch, rng

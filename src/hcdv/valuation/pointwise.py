@@ -28,13 +28,11 @@ from hcdv.valuation.knn import (
 from hcdv.valuation.marginals import point_marginals
 from hcdv.valuation.moments import Moments, judge_moments, metric_of_models
 from hcdv.valuation.points import Case, Points
-from hcdv.valuation.probe import Coefficients, ProbeGame, coefficients
+from hcdv.valuation.probe import Coefficients, ProbeGame, coefficients, sketch_columns
 from hcdv.valuation.statistics import Statistics, context_statistics, group_statistics
 from hcdv.valuation.utility import LeastSquares, Neighbours
 
-SKETCH = 16  # columns: relative error of h and q √(2/16) a context, ~1 % after averaging
 NOTHING = Statistics(np.zeros(0), np.zeros(0))
-EXACT_WORK = 2e9  # n·T·D² up to which the quadratic forms are exact: a fifth of a second
 
 
 @dataclass(frozen=True)
@@ -234,11 +232,7 @@ class Probe:
             else self._gathered(kept, points, np.ones(len(points), dtype=bool), n_jobs)
         )
         moments = [self.moments[k] for k in judge_of]
-        sketch = (
-            None
-            if contexts.p.size * len(points) * features.width**2 <= EXACT_WORK
-            else SKETCH
-        )
+        sketch = sketch_columns(len(points), contexts.p.size, features.width)
 
         def ask(order: int) -> Coefficients:
             own = Statistics(stats.gram[order], stats.cross[order])

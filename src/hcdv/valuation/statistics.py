@@ -7,8 +7,10 @@ Sums run over fixed chunks of rows in a fixed order: any number of workers, the 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ Rows = slice | NDArray[np.intp]
 _CHUNKS = 16  # at least this many tasks a pass, where there are rows enough
 _CHUNK_ROWS = (2048, 32768)
 _GROUP_ROWS = 8192
+_SHARES = 4  # of a chunk whose features many orders need
 _DOUBLE = 2**22  # entries of the feature matrix up to which every product is float64
 
 
@@ -98,6 +101,22 @@ def _weighted(
     return x, y
 
 
+def _shared(
+    points: Points, features: FeatureMap, rows: slice, dtype: np.dtype,
+    weight: Floats | None, n_jobs: int | None,
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """x and y of a chunk of rows, computed by all workers together."""
+    step = -(-(rows.stop - rows.start) // _SHARES)
+    shares = [
+        slice(i, min(i + step, rows.stop)) for i in range(rows.start, rows.stop, step)
+    ]
+    parts = ordered_map(
+        lambda share: _weighted(points, features, share, dtype, weight), shares, n_jobs
+    )
+    x, y = zip(*parts, strict=True)
+    return np.concatenate(x), np.concatenate(y)
+
+
 def _empty(shape: tuple[int, ...], features: FeatureMap, points: Points) -> Statistics:
     width = features.width
     return Statistics(
@@ -148,23 +167,20 @@ def context_statistics(
     """Statistics of every context, (R, L, …): one Gram pass an order, prefixes by cumsum."""
     dtype = row_dtype(len(points), features.width)
     n_orders, n_thresholds = contexts.p.shape
-
-    def one(rows: slice) -> Statistics:
-        part = _empty((n_orders, n_thresholds), features, points)
-        x, y = _weighted(points, features, rows, dtype, weight)
-        for order in range(n_orders):
-            u = contexts.uniforms(order, points.key[rows])
-            # row in context l iff u < p_l: it joins at the first threshold above u
-            bucket = np.searchsorted(contexts.p[order], u, side="right")
-            bucket[barred[order, points.fold[rows]]] = n_thresholds
-            into = Statistics(part.gram[order], part.cross[order])
-            _slice_statistics(x, y, bucket, n_thresholds, into)
-        return part
-
     total = _empty((n_orders, n_thresholds), features, points)
-    for part in ordered_map(one, chunks(len(points)), n_jobs):
-        np.add(total.gram, part.gram, out=total.gram)
-        np.add(total.cross, part.cross, out=total.cross)
+
+    def add(order: int, rows: slice, x: Floats, y: Floats) -> None:
+        u = contexts.uniforms(order, points.key[rows])
+        # row in context l iff u < p_l: it joins at the first threshold above u
+        bucket = np.searchsorted(contexts.p[order], u, side="right")
+        bucket[barred[order, points.fold[rows]]] = n_thresholds
+        into = Statistics(total.gram[order], total.cross[order])
+        _slice_statistics(x, y, bucket, n_thresholds, into)
+
+    # Orders are the tasks: each adds in place, so no worker holds a copy of the total.
+    for rows in chunks(len(points)):
+        x, y = _shared(points, features, rows, dtype, weight, n_jobs)
+        deque(ordered_map(partial(add, rows=rows, x=x, y=y), range(n_orders), n_jobs), 0)
     np.cumsum(total.gram, axis=1, out=total.gram)
     np.cumsum(total.cross, axis=1, out=total.cross)
     return total
