@@ -219,7 +219,6 @@ class HCDV(BaseEstimator):
         self.parts_ = run.parts
         self.surplus_ = run.surplus
         self.tree_ = run.tree
-        self.embedding_ = run.embedding
         self.ids_ = run.ids
         self.notes_ = run.notes
         self.checks_ = run.checks
@@ -229,6 +228,12 @@ class HCDV(BaseEstimator):
         """Every node of the tree: id, parent, level, size, value, stderr, parts, label mix."""
         check_is_fitted(self, "values_")
         return self.run_.coalitions()
+
+    @property
+    def embedding_(self) -> NDArray[np.floating]:
+        """Unit vectors of the rows, (n, d)."""
+        check_is_fitted(self, "values_")
+        return self.run_.embedding
 
     def _remember_columns(self, table: Any, intake: Intake) -> None:
         rows = table.rows

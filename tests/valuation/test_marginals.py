@@ -127,7 +127,7 @@ def test_hashed_contexts_are_unbiased_for_the_exact_value(n_folds):
     case = a_case(n, 2, seed=4, n_folds=n_folds)
     probe = a_probe(case)
     batches = probe.batches(case, semivalue_contexts(3000, 4, 11), 0, None)
-    error = np.sqrt(batches.variance(batches.value))
+    error = np.sqrt(batches.variance())
     exact = shapley_exact(as_players(case, probe), n)
     assert np.all(np.abs(batches.mean() - exact) < 6.5 * error)
     assert error.mean() < 0.06 * np.abs(exact).mean()
@@ -231,5 +231,5 @@ def test_whole_random_blocks_as_contexts_count_the_empty_set_too_often():
     assert abs(value.sum() - surplus) > surplus
     probe.memo.clear()
     fair = probe.batches(case, semivalue_contexts(400, 6, 0), 0, None)
-    error = np.sqrt(fair.variance(fair.value.sum(axis=1)))
+    error = np.sqrt(fair.variance(np.sum))
     assert abs(fair.mean().sum() - surplus) < 6.5 * error < 0.4 * surplus

@@ -34,31 +34,35 @@ def clock(monkeypatch):
 
 
 def test_one_round_is_enough_where_nothing_is_asked():
-    assert not Deadline(Plan()).another(1.0)
+    assert not Deadline(Plan()).another(lambda: 1.0)
 
 
 def test_sampling_stops_at_the_precision_asked_for():
     deadline = Deadline(Plan(precision=0.1))
-    assert [deadline.another(error) for error in (0.3, 0.11, 0.1)] == [True, True, False]
+    assert [deadline.another(lambda e=error: e) for error in (0.3, 0.11, 0.1)] == [
+        True,
+        True,
+        False,
+    ]
     assert deadline.rounds == 3
 
 
 def test_no_round_is_begun_that_would_end_past_the_budget(clock):
     deadline = Deadline(Plan(time_budget=10.0))
     clock[0] = 4.0
-    assert deadline.another(1.0)  # a round takes 4: 8 is within 10
+    assert deadline.another(lambda: 1.0)  # a round takes 4: 8 is within 10
     clock[0] = 8.0
-    assert not deadline.another(1.0)  # 12 is not
+    assert not deadline.another(lambda: 1.0)  # 12 is not
 
 
 def test_the_budget_ends_sampling_before_the_precision_is_reached(clock):
     deadline = Deadline(Plan(time_budget=10.0, precision=0.1))
     clock[0] = 6.0
-    assert not deadline.another(0.5)
-    assert not Deadline(Plan(time_budget=10.0, precision=0.1)).another(0.05)
+    assert not deadline.another(lambda: 0.5)
+    assert not Deadline(Plan(time_budget=10.0, precision=0.1)).another(lambda: 0.05)
 
 
 def test_a_precision_out_of_reach_ends_after_many_rounds(monkeypatch):
     monkeypatch.setattr(plans, "MAX_ROUNDS", 3)
     deadline = Deadline(Plan(precision=1e-12))
-    assert [deadline.another(1.0) for _ in range(3)] == [True, True, False]
+    assert [deadline.another(lambda: 1.0) for _ in range(3)] == [True, True, False]

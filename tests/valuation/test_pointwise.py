@@ -21,7 +21,7 @@ def test_the_mean_gives_every_judge_the_same_say():
 def test_the_error_comes_from_within_judges_not_from_their_differences():
     value = np.array([[1.0, 0.0], [3.0, 0.0], [101.0, 7.0], [103.0, 7.0]])
     batches = Batches(value, np.array([0, 0, 1, 1]))
-    assert batches.variance(value) == pytest.approx([(1 + 1) / 4, 0.0])
+    assert batches.variance() == pytest.approx([(1 + 1) / 4, 0.0])
 
 
 def test_further_batches_join_their_judges():
@@ -92,7 +92,7 @@ def test_judges_in_other_views_are_asked_there():
     case = Case(views, judges, np.array([1, 2]), None)
     probe = a_probe(case)
     batches = probe.batches(case, semivalue_contexts(2000, 4, 0), 0, None)
-    error = np.sqrt(batches.variance(batches.value))
+    error = np.sqrt(batches.variance())
 
     def game(masks):
         return np.array([retrained(case, probe, mask) for mask in masks])

@@ -22,6 +22,7 @@ from hcdv.valuation.blocks import products, row_blocks, transposed
 from hcdv.valuation.contexts import Contexts
 from hcdv.valuation.features import FeatureMap
 from hcdv.valuation.points import Floats, Points
+from hcdv.valuation.probe import inverse_root
 from hcdv.valuation.statistics import Statistics, chunks, row_dtype
 
 _LEVERAGE_LIMIT = 0.99  # 1 − h stays away from 0 where a sketched h overshoots
@@ -40,8 +41,7 @@ def context_models(
     stats: Statistics, ridge: float, sketch: int | None, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """W (L, D, C) and the columns (L, D, k) whose squares sum to xᵀPx."""
-    eye = np.eye(stats.gram.shape[-1])
-    root = np.swapaxes(np.linalg.inv(np.linalg.cholesky(stats.gram + ridge * eye)), -1, -2)
+    root = inverse_root(stats, ridge)
     W = root @ (np.swapaxes(root, -1, -2) @ stats.cross)
     if sketch is not None:
         shape = (len(root), root.shape[-1], sketch)

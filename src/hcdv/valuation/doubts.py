@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcdv.engines.local import ordered_map
+from hcdv.hierarchy.tree import Tree
 from hcdv.valuation.consistency import Agreement, agreement, context_models
 from hcdv.valuation.contexts import Contexts, share_contexts
 from hcdv.valuation.features import FeatureMap, linear_features
@@ -30,7 +31,7 @@ class Doubts:
 
     agreement: NDArray[np.float64]  # (n,)  A_i in [−1, 1]
     variance: NDArray[np.float64]  # (n,)  of A_i, from independent orders
-    batches: NDArray[np.float64]  # (R, n)  nan where the order does not judge the row
+    batches: NDArray[np.floating]  # (R, n)  nan where the order does not judge the row
     votes: NDArray[np.float64]  # (n,)
     scores: NDArray[np.float64]  # (C, n)
 
@@ -44,14 +45,30 @@ class Doubts:
             (1 - share) * self.scores + share * more.scores,
         )  # fmt: skip
 
+    def variance_of_sums(self, tree: Tree) -> NDArray[np.float64]:
+        """Variance of the sum of A_i over every node, (m,)."""
+        square = np.zeros(tree.n_nodes)
+        for row in self.batches:
+            square += tree.node_sums(np.nan_to_num(row - self.agreement)) ** 2
+        n_asked = int(_times_asked(self.batches).max())  # alike for all rows
+        return square / max(1, n_asked * (n_asked - 1))
+
+
+def _times_asked(batches: NDArray[np.floating]) -> NDArray[np.intp]:
+    return np.count_nonzero(~np.isnan(batches), axis=0)
+
 
 def _mean_and_variance(
-    batches: NDArray[np.float64],
+    batches: NDArray[np.floating],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Of A_i, over the orders that judge row i."""
-    n_asked = np.sum(~np.isnan(batches), axis=0)
-    mean = np.nansum(batches, axis=0) / n_asked
-    square = np.nansum((batches - mean) ** 2, axis=0)
+    n_asked = _times_asked(batches)
+    mean, square = np.zeros(len(n_asked)), np.zeros(len(n_asked))
+    for row in batches:
+        mean += np.nan_to_num(row)
+    mean /= n_asked
+    for row in batches:
+        square += np.nan_to_num(row - mean) ** 2
     return mean, square / np.maximum(n_asked * (n_asked - 1), 1)
 
 
@@ -73,7 +90,7 @@ def label_doubts(
                  held_out, seed, n_jobs)
         for view in views
     ]  # fmt: skip
-    batches = np.concatenate([one.margin for one in asked]).astype(np.float64)
+    batches = np.concatenate([one.margin for one in asked])
     votes = np.sum([one.votes for one in asked], axis=0)
     scores = np.sum([one.scores for one in asked], axis=0)
     return Doubts(*_mean_and_variance(batches), batches, votes, scores)

@@ -51,9 +51,15 @@ def point_marginals(
             for order, stack in enumerate(stacks):
                 scale = (-contexts.weight[order] / moments[order].c).astype(dtype)
                 for few, product in products(stack, xt):
-                    parts = np.split(product, edges[order], axis=1)
+                    fit, pull, lever, spread = np.split(product, edges[order], axis=1)
                     change = _loss_change(
-                        y[:, block], *parts, inside[order, few, block], own
+                        y[:, block],
+                        fit,
+                        pull,
+                        lever,
+                        spread,
+                        inside[order, few, block],
+                        own,
                     )
                     out[order, block] += scale[few] @ change
         out /= contexts.p.shape[1]

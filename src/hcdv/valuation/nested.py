@@ -12,6 +12,7 @@ not s alone: it forgets coverage (top-30 % accuracy .60 against .80).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,19 +70,15 @@ class Estimate:
 
     def point_variance(self, upper: Upper) -> NDArray[np.float64]:
         """Variance of the utility part of every point."""
-        own = self.flat.variance(centred(self.flat.value, upper))
+        own = self.flat.variance(lambda row: centred(row, upper))
         share = self.coalitions.stderr[upper.players] / np.maximum(upper.n_inside, 1)
         return own + share[upper.code] ** 2
 
 
 def centred(scores: NDArray[np.floating], upper: Upper) -> NDArray[np.float64]:
-    """s − mean_G s for scores (…, n)."""
-    flat = np.atleast_2d(scores).astype(np.float64)
-    sums = np.stack(
-        [np.bincount(upper.code, weights=row, minlength=len(upper.players)) for row in flat]
-    )
-    mean = sums / np.maximum(upper.n_inside, 1)
-    return (flat - mean[:, upper.code]).reshape(scores.shape)
+    """s − mean_G s, (n,)."""
+    sums = np.bincount(upper.code, weights=scores, minlength=len(upper.players))
+    return scores - (sums / np.maximum(upper.n_inside, 1))[upper.code]
 
 
 def value_nested(
@@ -109,7 +106,7 @@ def value_nested(
         "n_contexts": _n_contexts(plan, estimate, len(case.judges)),
         "sum_before_correction": float(s.sum()),
         "stderr_before_correction": float(
-            np.sqrt(estimate.flat.variance(estimate.flat.value.sum(axis=1)))
+            np.sqrt(estimate.flat.variance(lambda row: row.sum(dtype=np.float64)))
         ),
         **surrogate_check(game, plan, case, upper),
         **(game.report() if isinstance(game, MeanGame) else {}),
@@ -155,7 +152,7 @@ def _estimated(case: Case, game: Game, probe: Probe, upper: Upper, plan: Plan) -
     )
     if not (sampled or open_form or doubted):
         return now
-    while deadline.another(now.mean_stderr(upper, plan.consistency_weight)):
+    while deadline.another(partial(now.mean_stderr, upper, plan.consistency_weight)):
         number = deadline.rounds
         now = Estimate(
             now.coalitions.joined(coalitions(number)) if sampled else now.coalitions,
@@ -204,10 +201,7 @@ def assemble(
         else 0.0,
     }
     scale = plan.consistency_weight / n
-    off = tree.node_sums(np.nan_to_num(doubts.batches - doubts.agreement))
-    asked = ~np.isnan(doubts.batches)
-    n_asked = int(np.count_nonzero(asked, axis=0).max())  # orders a row, alike for all
-    spread = np.sum(off**2, axis=0) / max(1, n_asked * (n_asked - 1))
+    spread = doubts.variance_of_sums(tree)
     nothing = np.full(tree.n_nodes, np.nan)
     return Valuation(
         parts, scale * np.sqrt(doubts.variance), scale * np.sqrt(spread), nothing, nothing,
@@ -234,7 +228,7 @@ def dispersion_of_all(case: Case) -> float:
 
 def _node_variance(tree: Tree, upper: Upper, estimate: Estimate) -> NDArray[np.float64]:
     """Variance of the utility part of every node: its share of ψ_G, and its centred sum."""
-    inside = estimate.flat.variance(tree.node_sums(centred(estimate.flat.value, upper)))
+    inside = estimate.flat.variance(lambda row: tree.node_sums(centred(row, upper)))
     inside[: len(upper.parent)] = estimate.coalitions.stderr**2
     deeper = np.arange(len(upper.parent), tree.n_nodes)
     if len(deeper):

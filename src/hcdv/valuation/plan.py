@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hcdv.valuation.utility import LeastSquares, Utility
@@ -70,13 +71,13 @@ class Deadline:
         self.started = self.round_began = time.monotonic()
         self.rounds = 0
 
-    def another(self, mean_stderr: float) -> bool:
-        """Whether to sample again, given the mean standard error of the points so far."""
+    def another(self, mean_stderr: Callable[[], float]) -> bool:
+        """Whether to sample again; asks for the points' mean standard error if it matters."""
         now = time.monotonic()
         last, self.round_began, self.rounds = now - self.round_began, now, self.rounds + 1
         if self.precision is None and self.budget is None:
             return False
-        if self.precision is not None and mean_stderr <= self.precision:
+        if self.precision is not None and mean_stderr() <= self.precision:
             return False
         if self.budget is not None:
             return now - self.started + last <= self.budget

@@ -6,7 +6,9 @@ one judge, so the mean over judges is a stratified mean and errors come from wit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +34,7 @@ from hcdv.valuation.probe import Coefficients, ProbeGame, coefficients, sketch_c
 from hcdv.valuation.statistics import Statistics, context_statistics, group_statistics
 from hcdv.valuation.utility import LeastSquares, Neighbours
 
+Quantity = Callable[[NDArray[np.floating]], NDArray[np.floating] | np.floating]
 NOTHING = Statistics(np.zeros(0), np.zeros(0))
 
 
@@ -44,22 +47,36 @@ class Batches:
 
     def mean(self) -> NDArray[np.float64]:
         """Mean over judges of the mean over their batches."""
-        return self.weights() @ self.value.astype(np.float64)
+        total = np.zeros(self.value.shape[1])
+        for share, row in zip(self.weights(), self.value, strict=True):
+            total += share * row.astype(np.float64)
+        return total
 
     def weights(self) -> NDArray[np.float64]:
         """Share of each batch in the mean."""
         size = np.bincount(self.stratum)
         return 1.0 / (size[self.stratum] * np.count_nonzero(size))
 
-    def variance(self, value: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Variance of the mean of any per-batch quantity (R, …), from within the judges."""
+    def variance(self, of: Quantity | None = None) -> NDArray[np.float64]:
+        """Variance of the mean of the values, or of a quantity of them, from within judges.
+
+        Batches are visited one by one: memory is that of one, however many there are.
+        """
         size = np.bincount(self.stratum)
-        spread = np.zeros(value.shape[1:])
-        for stratum in np.flatnonzero(size):
-            own = value[self.stratum == stratum].astype(np.float64)
-            if len(own) > 1:
-                spread += own.var(axis=0, ddof=1) / len(own)
-        return spread / np.count_nonzero(size) ** 2
+        spread: Any = 0.0
+        for stratum in np.flatnonzero(size > 1):
+            mean: Any = 0.0
+            square: Any = 0.0
+            for number, row in enumerate(self.value[self.stratum == stratum], start=1):
+                found = np.asarray(row.astype(np.float64) if of is None else of(row))
+                off = found - mean
+                mean = mean + off / number
+                square = square + off * (found - mean)
+            spread = spread + square / (size[stratum] * (size[stratum] - 1))
+        if not (size > 1).any():
+            row = self.value[0]
+            spread = np.zeros_like(row if of is None else of(row), dtype=np.float64)
+        return np.asarray(spread / np.count_nonzero(size) ** 2)
 
     def joined(self, more: Batches) -> Batches:
         """These and further batches."""
@@ -202,15 +219,20 @@ class Probe:
         keep: whether to keep the statistics, so that rows can be forgotten by subtraction.
         """
         judge_of = contexts.stream % len(case.judges)
-        value = np.zeros((contexts.n_orders, len(case.points)), dtype=np.float64)
-        for view in sorted({judge.view for judge in case.judges}):
-            of_view = [k for k, judge in enumerate(case.judges) if judge.view == view]
-            orders = np.flatnonzero(np.isin(judge_of, of_view))
-            if len(orders):
-                value[orders] = self._batches_of_view(
+        view_of = np.array([judge.view for judge in case.judges])[judge_of]
+        found: list[NDArray[np.floating]] = []
+        asked: list[NDArray[np.intp]] = []
+        for view in np.unique(view_of):
+            orders = np.flatnonzero(view_of == view)
+            found.append(
+                self._batches_of_view(
                     case, view, contexts.take(orders), judge_of[orders], seed, n_jobs, keep
                 )
-        return Batches(value, judge_of)
+            )
+            asked.append(orders)
+        if len(found) == 1:
+            return Batches(found[0], judge_of)
+        return Batches(np.concatenate(found)[np.argsort(np.concatenate(asked))], judge_of)
 
     def _batches_of_view(
         self,

@@ -42,7 +42,6 @@ def value_semivalue(
     found = assemble(case, tree, plan, probe, flat.mean(), ends[1] - ends[0])
     scale = _pair_scale(plan.semivalue)
     parts = found.parts | {"dispersion": scale * found.parts["dispersion"]}
-    sums = tree.node_sums(flat.value)
     nothing = np.full(tree.n_nodes, np.nan)
     notes = {
         "semivalue": str(plan.semivalue), "n_contexts": plan.n_contexts,
@@ -50,8 +49,8 @@ def value_semivalue(
     }  # fmt: skip
     return Valuation(
         parts,
-        np.sqrt(flat.variance(flat.value) + found.stderr**2),
-        np.sqrt(flat.variance(sums) + found.node_stderr**2),
+        np.sqrt(flat.variance() + found.stderr**2),
+        np.sqrt(flat.variance(tree.node_sums) + found.node_stderr**2),
         nothing, nothing, found.surplus, found.doubts, probe, notes,
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from hcdv.valuation.points import Floats, Points
 Rows = slice | NDArray[np.intp]
 
 _CHUNKS = 16  # at least this many tasks a pass, where there are rows enough
-_CHUNK_ROWS = (2048, 32768)
+_CHUNK_ROWS = (2048, 16384)
 _GROUP_ROWS = 8192
 _SHARES = 4  # of a chunk whose features many orders need
 _DOUBLE = 2**22  # entries of the feature matrix up to which every product is float64
@@ -68,9 +68,9 @@ def row_dtype(n_rows: int, width: int) -> np.dtype:
     return np.dtype(np.float64 if n_rows * width <= _DOUBLE else np.float32)
 
 
-def chunks(n_rows: int) -> Iterator[slice]:
+def chunks(n_rows: int, fewest: int = _CHUNKS) -> Iterator[slice]:
     """Fixed slices of the rows; their size depends on n alone."""
-    size = int(np.clip(-(-n_rows // _CHUNKS), *_CHUNK_ROWS))
+    size = int(np.clip(-(-n_rows // fewest), *_CHUNK_ROWS))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
@@ -178,7 +178,7 @@ def context_statistics(
         _slice_statistics(x, y, bucket, n_thresholds, into)
 
     # Orders are the tasks: each adds in place, so no worker holds a copy of the total.
-    for rows in chunks(len(points)):
+    for rows in chunks(len(points), fewest=1):
         x, y = _shared(points, features, rows, dtype, weight, n_jobs)
         deque(ordered_map(partial(add, rows=rows, x=x, y=y), range(n_orders), n_jobs), 0)
     np.cumsum(total.gram, axis=1, out=total.gram)
