@@ -10,6 +10,7 @@ import click
 import hcdv
 from hcdv.apps.console import Commands, as_json, step
 from hcdv.apps.options import COUNT, FILE, of_value
+from hcdv.apps.tables import bench
 
 if TYPE_CHECKING:
     import numpy as np
@@ -256,6 +257,9 @@ def explain(run: Path, row: str, *, by_id: bool, json_: bool) -> None:
         as_json(plain(explained.to_dict()))
     else:
         click.echo(str(explained))
+
+
+main.add_command(bench)
 
 
 def _roles(options: dict[str, Any]) -> Roles:

@@ -1,0 +1,1 @@
+"""Bridges to the harnesses of other libraries."""
