@@ -26,7 +26,6 @@ from flipped import TABLES  # noqa: E402  the peers' own tables
 
 from hcdv import HCDV  # noqa: E402
 
-
 QUICK = {"n_contexts": 16, "n_permutations": 4, "utility": "linear"}
 
 
