@@ -73,7 +73,7 @@ def ours(problem: Problem, how: str = "top", **settings: Any) -> Scores:
     return Scores(model.values_, seconds, lambda share: model.select(share, how=how), model)
 
 
-_M_ALONE = {"dispersion_weight": 0.0, "consistency_weight": 0.0}
+_M_ALONE: dict[str, Any] = {"dispersion_weight": 0.0, "consistency_weight": 0.0}
 
 
 def group_shapley(problem: Problem, n_groups: int = 32) -> Floats:
