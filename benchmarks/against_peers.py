@@ -18,13 +18,14 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
-from speed import provenance
+from speed import command
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "peers"))
 from flipped import TABLES  # noqa: E402  the peers' own tables
 
 from hcdv import HCDV  # noqa: E402
+from hcdv.bench.provenance import provenance  # noqa: E402
 
 QUICK = {"n_contexts": 16, "n_permutations": 4, "utility": "linear"}
 
@@ -86,7 +87,7 @@ def main() -> None:
             })  # fmt: skip
         print(*rows[-7:], sep="\n", flush=True)
     args.out.write_text(
-        json.dumps({"provenance": provenance(), "rows": rows}, indent=1) + "\n"
+        json.dumps({"provenance": provenance(command()), "rows": rows}, indent=1) + "\n"
     )
 
 

@@ -6,72 +6,34 @@ Labels of the training rows and of 100 validation rows are flipped at the same r
 `uniform` to any other class, `pair` to the next one. KNN-Shapley and HCDV see the same unit
 vectors, labels and validation rows. AUROC: of each score as a sign of a flipped label.
 Within classes: the mean of the AUROC among the rows of each given label, so that finding
-the rare class counts for nothing. Without --data only the set that scikit-learn brings runs.
+the rare class counts for nothing. The folder may be named by HCDV_DATA instead.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
+from speed import command
 
 from hcdv import HCDV
+from hcdv.bench.datasets import NAMES, DataSet, load
+from hcdv.bench.noise import flipped
+from hcdv.bench.provenance import provenance
 from hcdv.functional import knn_shapley
 
 HERE = Path(__file__).resolve().parent
 N_VAL = 100
 RATES = (0.05, 0.10, 0.20)
-NAMES = ("digits", "fashion-mnist", "bbc", "imdb", "cifar10", "adult")
-COLUMNS = {
-    "knn5": "KNN-Shapley K=5", "knn10": "K=10", "values": "HCDV values",
-    "suspects": "HCDV suspects", "knn10 within": "K=10 in class",
-    "values within": "values in class", "suspects within": "suspects in class",
-}  # fmt: skip
-
-
-def data_set(name: str, folder: Path) -> tuple[Any, NDArray[np.intp], int]:
-    """Rows, labels and how many rows to value."""
-    if name == "digits":
-        X, y = load_digits(return_X_y=True)
-        return X, y, 1600
-    if name == "adult":
-        adult = pd.read_parquet(folder / "adult.parquet")
-        table = adult.drop(columns=["income", "split", "label"])
-        return table, adult["label"].to_numpy().astype(np.intp), 3000
-    if name == "fashion-mnist":
-        from encoders import _idx
-
-        images = _idx(folder / "fashion-mnist/train-images-idx3-ubyte.gz", 16)
-        labels = _idx(folder / "fashion-mnist/train-labels-idx1-ubyte.gz", 8)
-        return images.reshape(-1, 28, 28), labels.astype(np.intp), 6000
-    file = {"cifar10": "cifar10_efficientnet_lite0_pca384"}.get(name, f"{name}_minilm")
-    with np.load(folder / f"{file}.npz") as held:
-        return held["emb"].astype(np.float32), held["label"].astype(np.intp), 3000
-
-
-def flipped(
-    y: NDArray[np.intp], rate: float, kind: str, rng: np.random.Generator
-) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Labels of which exactly a share is wrong, and which those are."""
-    n_classes = int(y.max()) + 1
-    wrong = np.zeros(len(y), dtype=bool)
-    wrong[rng.choice(len(y), round(rate * len(y)), replace=False)] = True
-    shift = rng.integers(1, n_classes, len(y)) if kind == "uniform" else 1
-    return np.where(wrong, (y + shift) % n_classes, y), wrong
+N_ROWS = {"digits": 1600, "fashion-mnist": 6000}  # 3,000 of the others
 
 
 def within_classes(wrong: NDArray[np.bool_], score: Any, given: NDArray[np.intp]) -> float:
@@ -81,16 +43,16 @@ def within_classes(wrong: NDArray[np.bool_], score: Any, given: NDArray[np.intp]
     return float(np.mean([roc_auc_score(wrong[rows], score[rows]) for rows in both]))
 
 
-def one_run(X: Any, y: Any, n: int, rate: float, kind: str, seed: int) -> dict[str, Any]:
+def one_run(data: DataSet, rate: float, kind: str, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng([seed, round(100 * rate), kind == "pair"])
-    order = rng.permutation(len(y))
-    n = min(n, len(y) - N_VAL)
-    train, judges = order[:n], order[n : n + N_VAL]
-    take = (lambda at: X.iloc[at]) if hasattr(X, "iloc") else (lambda at: X[at])
-    given, wrong = flipped(y[train], rate, kind, rng)
-    y_val, _ = flipped(y[judges], rate, kind, rng)
+    order = rng.permutation(len(data.y))
+    n = min(N_ROWS.get(data.name, 3000), len(data.y) - N_VAL)
+    X, y = data.rows(order[:n])
+    X_val, y_val = data.rows(order[n : n + N_VAL])
+    given, wrong = flipped(y, data.n_classes, rate, rng, kind)
+    y_val, _ = flipped(y_val, data.n_classes, rate, rng, kind)
     began = time.perf_counter()
-    v = HCDV(random_state=seed, n_jobs=1).fit(take(train), given, take(judges), y_val)
+    v = HCDV(random_state=seed, n_jobs=1).fit(X, given, X_val, y_val)
     seconds = time.perf_counter() - began
     case = v.run_.case  # rows keep their order where no ids are given
     vectors = (v.embedding_, given, case.judges[0].points.Z, y_val)
@@ -108,69 +70,30 @@ def one_run(X: Any, y: Any, n: int, rate: float, kind: str, seed: int) -> dict[s
 
 
 def runs(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    names = given.only or (NAMES if given.data else NAMES[:1])
-    for name in names:
-        X, y, n = data_set(name, given.data)
-        kinds = ("uniform", "pair") if y.max() > 1 else ("uniform",)  # of two they are one
-        for kind in kinds:
+    for name in given.only or NAMES:
+        data = load(name, given.data)
+        # of two classes both kinds are one
+        for kind in ("uniform", "pair") if data.n_classes > 2 else ("uniform",):
             for rate in RATES:
                 for seed in range(given.seeds):
-                    found = one_run(X, y, n, rate, kind, seed)
+                    found = one_run(data, rate, kind, seed)
                     yield {"data": name, "noise": kind, "rate": rate, **found}
 
 
-def table(found: list[dict[str, Any]]) -> Iterator[str]:
-    yield "| data | n | noise | " + " | ".join(COLUMNS.values()) + " |"
-    yield "| --- " * (3 + len(COLUMNS)) + "|"
-    frame = pd.DataFrame(found)
-    for (name, n, noise, rate), part in frame.groupby(
-        ["data", "n_rows", "noise", "rate"], sort=False
-    ):
-        cells = [f"{part[c].mean():.3f}" for c in COLUMNS]
-        yield f"| {name} | {n:,} | {rate:.0%} {noise} | " + " | ".join(cells) + " |"
-
-
-def circumstances(seeds: int) -> dict[str, Any]:
-    def git(*words: str) -> str:
-        done = subprocess.run(
-            ["git", *words], cwd=HERE, capture_output=True, text=True, check=False
-        )
-        return done.stdout.strip()
-
-    packages = ("numpy", "scipy", "scikit-learn", "pandas")
-    return {
-        "commit": git("rev-parse", "HEAD"),
-        "changed_since": git("status", "--porcelain", "--", "../src").splitlines(),
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in packages},
-        "machine": {
-            "system": platform.system(),
-            "kind": platform.machine(),
-            "cores": os.cpu_count(),
-        },
-        "n_val": N_VAL,
-        "seeds": list(range(seeds)),
-    }  # fmt: skip
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, help="folder of the real data sets")
     parser.add_argument("--only", nargs="+", choices=NAMES)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("-o", "--out", type=Path, help="JSON file to write")
+    parser.add_argument("-o", "--out", type=Path, default=HERE / "results/detection.json")
     given = parser.parse_args()
-    if given.data is None and set(given.only or ()) - {"digits"}:
-        sys.exit("Sets other than digits need --data FOLDER.")
-    about, found = circumstances(given.seeds), []
+    about, found = provenance(command()), []
     for run in runs(given):
         found.append(run)
         print(json.dumps(run), file=sys.stderr, flush=True)
-        if given.out:  # after every run: what is done is not lost
-            given.out.parent.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(about | {"runs": found}, indent=1)
-            given.out.write_text(text + "\n", encoding="utf-8")
-    print("\n".join(table(found)))
+    given.out.write_text(json.dumps({"provenance": about, "runs": found}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

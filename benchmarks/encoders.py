@@ -16,18 +16,18 @@ PCA of the columns as they are and standardised, on sets of both kinds.
 from __future__ import annotations
 
 import argparse
-import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import sklearn.datasets
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.metrics import roc_auc_score
 
+from hcdv.bench.datasets import NAMES, load
+from hcdv.bench.noise import flipped
 from hcdv.embedding.encoders import Encoder, make_encoder
 from hcdv.embedding.folds import fold_encoders
 from hcdv.embedding.pca import PCAEncoder, shares_scale
@@ -37,23 +37,10 @@ N_FOLDS = 5
 RIDGES = 10.0 ** np.arange(-2, 4)
 
 
-def data_sets(folder: Path) -> Iterator[tuple[str, Any, NDArray[np.intp]]]:
-    adult = pd.read_parquet(folder / "adult.parquet")
-    yield (
-        "adult",
-        adult.drop(columns=["income", "split", "label"]),
-        adult["label"].to_numpy(),
-    )
-    images = _idx(folder / "fashion-mnist/train-images-idx3-ubyte.gz", 16)
-    labels = _idx(folder / "fashion-mnist/train-labels-idx1-ubyte.gz", 8)
-    yield "fashion-mnist", images.reshape(-1, 28, 28), labels
-    for name in ("bbc_minilm", "imdb_minilm", "cifar10_efficientnet_lite0_pca384"):
-        held = np.load(folder / f"{name}.npz")
-        yield name.split("_")[0], held["emb"].astype(np.float32), held["label"].astype(int)
-
-
-def _idx(path: Path, header: int) -> NDArray[np.uint8]:
-    return np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=header)
+def data_sets(folder: Path | None) -> Iterator[tuple[str, Any, NDArray[np.intp]]]:
+    for name in NAMES[1:]:  # without digits
+        data = load(name, folder)
+        yield name, data.X, data.y
 
 
 def encoders(rows: Rows, also: list[str]) -> dict[str, Encoder]:
@@ -114,18 +101,9 @@ def unit(Z: Any) -> Any:
     return np.column_stack([unit_rows, np.ones(len(Z))])
 
 
-def flipped(
-    y: NDArray[np.intp], rng: np.random.Generator
-) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    n_classes = int(y.max()) + 1
-    is_flipped = rng.random(len(y)) < 0.1
-    shift = rng.integers(1, n_classes, len(y))
-    return np.where(is_flipped, (y + shift) % n_classes, y), is_flipped
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path, help="or the folder HCDV_DATA names")
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=10)  # settings: chosen on 0, 1
@@ -158,7 +136,7 @@ def one_run(X: Any, y: Any, given: argparse.Namespace, seed: int) -> dict[str, A
     rows, test_rows = read_rows(take(train)), read_rows(take(test))
     table = TableEncoder().fit(rows)
     seen, unseen = table.transform(rows), table.transform(test_rows)
-    noisy, is_flipped = flipped(y[train].astype(np.intp), rng)
+    noisy, is_flipped = flipped(y[train].astype(np.intp), int(y.max()) + 1, 0.1, rng)
     out: dict[str, Any] = {}
     for name, encoder in encoders(rows, given.also).items():
         measures = measured(encoder, seen, noisy, unseen, y[test], is_flipped, rng)
@@ -188,7 +166,7 @@ def _less(
     return f"{np.mean(gains):+.3f} ± {error:.3f}"
 
 
-def scaling_sets(folder: Path) -> Iterator[tuple[str, Any, NDArray[np.intp]]]:
+def scaling_sets(folder: Path | None) -> Iterator[tuple[str, Any, NDArray[np.intp]]]:
     for name in ("digits", "iris", "breast_cancer", "wine"):
         X, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
         yield name.replace("_", " "), X, y
@@ -225,7 +203,7 @@ def _scaled_run(
     order = rng.permutation(len(y))
     n_train = min(n_rows, len(y) // 2)
     train, test = order[:n_train], order[n_train : n_train + 2000]
-    noisy, is_flipped = flipped(y[train].astype(np.intp), rng)
+    noisy, is_flipped = flipped(y[train].astype(np.intp), int(y.max()) + 1, 0.1, rng)
     encoder = PCAEncoder(64, standardise=standardise)
     return measured(encoder, X[train], noisy, X[test], y[test], is_flipped, rng)
 

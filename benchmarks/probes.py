@@ -18,9 +18,11 @@ from pathlib import Path
 import numpy as np
 from encoders import data_sets
 from sklearn.metrics import roc_auc_score
-from speed import provenance
+from speed import command
 
 from hcdv import HCDV
+from hcdv.bench.noise import flipped
+from hcdv.bench.provenance import provenance
 from hcdv.valuation.utility import LeastSquares
 
 N_VAL, RATE = 100, 0.1
@@ -35,13 +37,6 @@ PROBES = {
 }
 
 
-def noisy(y, n_classes, rng):
-    flipped = rng.random(len(y)) < RATE
-    y = y.copy()
-    y[flipped] = (y[flipped] + rng.integers(1, n_classes, flipped.sum())) % n_classes
-    return y, flipped
-
-
 def take(X, rows):
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
@@ -51,13 +46,13 @@ def measured(X, y, n_rows: int, seed: int, utility: LeastSquares) -> dict[str, f
     rows = rng.permutation(len(y))[: n_rows + N_VAL]
     n_classes = int(y.max()) + 1
     train, val = rows[:n_rows], rows[n_rows:]
-    y_train, flipped = noisy(y[train], n_classes, rng)
-    y_val, _ = noisy(y[val], n_classes, rng)
+    y_train, wrong = flipped(y[train], n_classes, RATE, rng)
+    y_val, _ = flipped(y[val], n_classes, RATE, rng)
     v = HCDV(utility=utility, random_state=seed).fit(
         take(X, train), y_train, take(X, val), y_val
     )
     found = v.run_.valuation
-    clean = ~flipped
+    clean = ~wrong
     return {
         "utility": roc_auc_score(clean, v.parts_["utility"]),
         "margin": roc_auc_score(clean, found.doubts.agreement),
@@ -72,7 +67,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path, help="or the folder HCDV_DATA names")
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument(
@@ -93,7 +88,7 @@ def main() -> None:
             ]
             print("| " + " | ".join([name, probe, *shown]) + " |", flush=True)
     args.out.write_text(
-        json.dumps({"provenance": provenance(), "cells": cells}, indent=1) + "\n"
+        json.dumps({"provenance": provenance(command()), "cells": cells}, indent=1) + "\n"
     )
 
 

@@ -16,15 +16,15 @@ import argparse
 import json
 import multiprocessing
 import os
-import platform
 import resource
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 from tables import markdown, speed
+
+from hcdv.bench.provenance import provenance
 
 HERE = Path(__file__).resolve().parent
 CLASSES = {3_000: 2, 48_842: 2, 70_000: 10, 1_000_000: 2}
@@ -201,26 +201,8 @@ def _peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def provenance() -> dict[str, object]:
-    import scipy
-    import sklearn
-
-    import hcdv
-
-    def git(*args: str) -> str:
-        return subprocess.run(
-            ["git", *args], cwd=HERE, capture_output=True, text=True, check=False
-        ).stdout.strip()
-
-    return {
-        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
-        "commit": git("rev-parse", "--short", "HEAD"),
-        "changed_since": bool(git("status", "--porcelain", "src")),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "numpy": np.__version__, "scipy": scipy.__version__, "scikit-learn": sklearn.__version__,
-        "hcdv": hcdv.__version__,
-    }  # fmt: skip
+def command() -> str:
+    return " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
 
 
 def main() -> None:
@@ -240,7 +222,7 @@ def main() -> None:
         process.join()
         print(markdown(speed({"rows": rows[-1:]})).splitlines()[-1], flush=True)
     args.out.write_text(
-        json.dumps({"provenance": provenance(), "rows": rows}, indent=1) + "\n"
+        json.dumps({"provenance": provenance(command()), "rows": rows}, indent=1) + "\n"
     )
     print(markdown(speed({"rows": rows})))
 

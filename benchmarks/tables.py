@@ -1,17 +1,25 @@
 """The JSON of a benchmark as the Markdown table that the documentation shows.
 
-python benchmarks/tables.py detection|probes|speed|peers [FILE]
+python benchmarks/tables.py        writes the tables anew into the pages of docs/
+
+A page marks where a table goes with `<!-- table: NAME -->`, and ends it with
+`<!-- end of table -->`; NAME.json is in benchmarks/results. A test compares the two.
 """
 
 from __future__ import annotations
 
 import json
-import sys
+import re
 from pathlib import Path
 
 import pandas as pd
 
-RESULTS = Path(__file__).resolve().parent / "results"
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+PLACE = re.compile(
+    r"(?P<head><!-- table: (?P<name>[a-z-]+) -->\n).*?(?P<tail><!-- end of table -->)",
+    re.DOTALL,
+)
 
 
 def markdown(frame: pd.DataFrame) -> str:
@@ -70,13 +78,40 @@ def speed(found: dict) -> pd.DataFrame:
 
 def peers(found: dict) -> pd.DataFrame:
     """A row a table and method, peers and this library."""
-    return pd.DataFrame(found["rows"])
+    return pd.DataFrame(found["rows"]).fillna("")
+
+
+TABLES = {
+    "detection": detection,
+    "probes": probes,
+    "speed": speed,
+    "peers": peers,
+}
+
+
+def made(found: dict) -> str:
+    """The command and commit behind a table."""
+    about = found.get("provenance", found)
+    return f"\nMade by `{about['command']}` at commit {about['commit']}.\n"
+
+
+def with_tables(page: str) -> str:
+    """A page with its tables written from the JSON."""
+
+    def written(place: re.Match) -> str:
+        found = json.loads((RESULTS / f"{place['name']}.json").read_text())
+        table = markdown(TABLES[place["name"]](found))
+        return f"{place['head']}\n{table}\n{made(found)}\n{place['tail']}"
+
+    return PLACE.sub(written, page)
 
 
 def main() -> None:
-    which = sys.argv[1]
-    path = Path(sys.argv[2]) if len(sys.argv) > 2 else RESULTS / f"{which}.json"
-    print(markdown(globals()[which](json.loads(path.read_text()))))
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if text != (new := with_tables(text)):
+            page.write_text(new, encoding="utf-8")
+            print(page.relative_to(ROOT))
 
 
 if __name__ == "__main__":

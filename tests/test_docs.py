@@ -243,3 +243,16 @@ def test_every_link_of_the_readme_leads_somewhere():
     targets = re.findall(r"\]\((?!https?:)([^)#]+)", readme)
     assert targets
     assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_the_tables_of_the_pages_are_those_of_the_results():
+    path = ROOT / "benchmarks" / "tables.py"
+    spec = importlib.util.spec_from_file_location("tables", path)
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    shown = 0
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        shown += len(tables.PLACE.findall(text))
+        assert tables.with_tables(text) == text, f"{page.name}: python benchmarks/tables.py"
+    assert shown > 0
