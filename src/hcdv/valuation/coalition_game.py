@@ -93,7 +93,7 @@ def semivalue_exact(game: Game, n_players: int, weights: ArrayLike) -> NDArray[n
             for part in np.split(codes, range(CHUNK, codes.size, CHUNK))
         ]
     )
-    p = np.append(single, 0.0)[np.bitwise_count(codes)]
+    p = np.append(single, 0.0)[_sizes(n_players)]
     value = np.empty(n_players)
     for i in others:
         v, weight = table.reshape(-1, 2, 1 << i), p.reshape(-1, 2, 1 << i)[:, 0]
@@ -157,7 +157,7 @@ def winter_exact(
         k, kids = int(nest.n_children[node]), nest.children(node)
         if k == 0:
             continue
-        codes = np.arange(1 << k)
+        codes, sizes = np.arange(1 << k), _sizes(k)
         unions = _masks(codes, k) @ below[kids]  # (2^k, K)
         masks = contexts[:, None, :] | unions[None, :, :]
         table = np.empty((len(contexts), 1 << k))
@@ -166,8 +166,7 @@ def winter_exact(
         table[:, 1:-1] = evaluate(game, inside).reshape(len(contexts), -1)
         for bit, child in enumerate(range(kids.start, kids.stop)):
             without = codes[(codes >> bit) & 1 == 0]
-            size = np.bitwise_count(without)
-            odds = chance[:, None] / (k * comb(k - 1, size))
+            odds = chance[:, None] / (k * comb(k - 1, sizes[without]))
             low, high = table[:, without], table[:, without | 1 << bit]
             value[child] = np.sum(odds * (high - low))
             if nest.n_children[child]:
@@ -275,6 +274,14 @@ def count_payoffs(parent: ArrayLike) -> int:
 def _masks(codes: NDArray[np.int64], n_players: int) -> NDArray[np.bool_]:
     """Bit i of a code says whether player i is in."""
     return (codes[:, None] >> np.arange(n_players)) & 1 == 1
+
+
+def _sizes(n_players: int) -> NDArray[np.intp]:
+    """Players in the coalition of each code: 0, 1, 1, 2, 1, 2, 2, 3 ..."""
+    size = np.zeros(1, dtype=np.intp)
+    for _ in range(n_players):
+        size = np.concatenate([size, size + 1])
+    return size
 
 
 def _leaves_below(nest: Nesting) -> NDArray[np.bool_]:
