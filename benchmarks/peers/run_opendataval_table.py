@@ -7,9 +7,10 @@
 `draw` runs where hcdv is installed and writes one npz for each set, rate and seed.
 `value` runs where opendataval is (ODV: ENVIRONMENTS/opendataval/bin/python of install.sh, or
 any Python and make_portable.sh), one process on one thread for each cell, and leaves out
-the cells that are there: interrupted, the same command goes on. `gather` needs numpy alone and writes
-benchmarks/results/peers-opendataval.npz, values as float32 under set/rate/seed/method, and
-peers-opendataval.json beside it, what each cell took and with which versions.
+the cells that are there: interrupted, the same command goes on. `gather` needs numpy
+alone. It writes benchmarks/results/peers-opendataval.npz, values as float32 under
+set/rate/seed/method, and peers-opendataval.json beside it: what each cell took, and with
+which versions.
 """
 
 from __future__ import annotations
