@@ -4,10 +4,10 @@
 
     mediator.compute_data_values([HCDVEvaluator(random_state=0), KNNShapley(10)])
 
-It runs inside OpenDataVal's own environment: hcdv needs numpy 1.25 and pandas 1.5 or later,
-which is what OpenDataVal 1.3.0 pins, with Python 3.11. Its other pins no longer resolve;
-benchmarks/peers/install.sh makes an environment that works, and `pip install --no-deps hcdv`
-adds this package to it, as does its folder on PYTHONPATH.
+It runs inside OpenDataVal's own environment, no files in between: hcdv's lower bounds admit
+the numpy 1.25 and pandas 1.5 that OpenDataVal 1.3.0 pins, on Python 3.11. Its other pins no
+longer resolve; benchmarks/peers/install.sh makes an environment that works, and `pip install
+--no-deps hcdv` adds this package to it, as does its folder on PYTHONPATH.
 
 Values are those of `HCDV(**settings).fit(...)` on the same rows. Like KNNShapley and LAVA it
 uses no model of the harness; give the model that embeds raw rows as `embedding_model`.
@@ -24,7 +24,10 @@ from hcdv.errors import MissingExtra
 from hcdv.estimator import HCDV
 
 try:
-    from opendataval.dataval import DataEvaluator, ModelLessMixin
+    from opendataval.dataval import (  # pyright: ignore[reportMissingImports]
+        DataEvaluator,
+        ModelLessMixin,
+    )
 except ImportError as error:
     raise MissingExtra(
         "hcdv.integrations.opendataval needs opendataval, which is not installed. Run pip "
