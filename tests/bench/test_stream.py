@@ -1,0 +1,82 @@
+"""The stream drifts as it says, and every day is judged by the one after it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hcdv.bench import stream as stand
+from hcdv.bench.cells import Ask, run
+from hcdv.bench.methods import Problem, Scores, top
+
+
+def test_a_day_has_the_columns_and_the_share_of_purchases_asked_for():
+    day = stand.ClickStream(0).day(3, 20_000, 0)
+    assert day.X.shape == (20_000, 64)
+    hot = day.X[:, : stand.N_DEVICES + stand.N_HOURS + stand.N_CATEGORIES]
+    assert set(np.unique(hot)) == {0.0, 1.0}
+    assert np.all(hot.sum(axis=1) == 3)
+    assert day.chance.mean() == pytest.approx(stand.PURCHASES, abs=1e-6)
+    assert day.y.mean() == pytest.approx(stand.PURCHASES, abs=0.01)
+
+
+def test_a_day_is_a_function_of_its_seed_number_and_part():
+    one = stand.ClickStream(1).day(2, 50, 0)
+    assert np.array_equal(one.X, stand.ClickStream(1).day(2, 50, 0).X)
+    for other in (
+        stand.ClickStream(2).day(2, 50, 0),
+        stand.ClickStream(1).day(3, 50, 0),
+        stand.ClickStream(1).day(2, 50, 1),
+    ):
+        assert not np.array_equal(one.X, other.X)
+
+
+def test_weights_turn_further_the_more_days_go_by():
+    stream = stand.ClickStream(0)
+
+    def weights(day: int) -> np.ndarray:
+        at = np.array([np.cos(day * stand.TURN), np.sin(day * stand.TURN)])
+        return np.tensordot(at, stream.weights, 1)
+
+    gaps = [np.linalg.norm(weights(day) - weights(1)) for day in (1, 2, 5, 10)]
+    assert gaps == sorted(gaps)
+    assert gaps[-1] > 3 * gaps[1]
+
+
+def test_a_method_sees_all_so_far_and_may_remember_between_days(monkeypatch):
+    seen: list[tuple[int, int]] = []
+
+    def remembering():
+        days = []
+
+        def step(problem: Problem, n_new: int) -> Scores:
+            days.append(n_new)
+            seen.append((len(problem.y), len(days)))
+            values = np.arange(len(problem.y), dtype=float)
+            return Scores(values, 0.0, top(values))
+
+        return step
+
+    monkeypatch.setitem(stand.METHODS, "latest", remembering)
+    key = {"method": "latest", "seed": 0}
+    found = stand.BENCH.measured(key, Ask(out=None, fast=True))
+    assert seen == [(300, 1), (600, 2), (900, 3)]
+    assert found["n_kept"] == [60, 120, 180]
+    assert found["of_last_day"] == [1.0, 1.0, 1.0]
+    assert found["final_auc"] == found["auc"][-1]
+
+
+def test_no_model_beats_the_law_itself():
+    found = stand.BENCH.measured(
+        {"method": "all data", "seed": 0}, Ask(out=None, fast=True)
+    )
+    assert 0.5 < found["final_auc"] < found["bayes_auc"][-1]
+
+
+def test_the_table_shows_every_method(tmp_path):
+    page = run(stand.BENCH, Ask(tmp_path, fast=True)).read_text(encoding="utf-8")
+    rows = {
+        line.split("|")[1].strip() for line in page.splitlines() if line.startswith("|")
+    }
+    assert rows >= set(stand.METHODS)
+    assert (tmp_path / "stream.png").stat().st_size > 5_000
