@@ -106,7 +106,7 @@ def test_values_of_a_peer_are_scored_as_ours_are(folder, tmp_path):
     stored_peers(tmp_path, case, key, values)
     ask = Ask(tmp_path, folder, seeds=2)
     theirs = [k for k in BENCH.cells(ask) if k["method"].startswith("odv")]
-    assert theirs == [key]
+    assert theirs == [key, {**key, "players": "points"}]
     told = {"seconds": 7.0, "ended_by_limit": True}
     assert BENCH.measured(key, ask) == scored(case, values.astype(float)) | told
 
@@ -123,12 +123,14 @@ def test_the_fast_table_is_one_set_with_two_seeds_and_all_methods(folder, tmp_pa
     ask = Ask(tmp_path, folder, fast=True)
     keys = list(BENCH.cells(ask))
     assert {(k["data"], k["seed"]) for k in keys} == {("bbc", 0), ("bbc", 1)}
-    only = {"method": "hcdv,knn 10,random", "seed": "0"}
+    assert {k.get("players") for k in keys} == {None, "whole", "points"}
+    only = {"method": "hcdv,knn 10,random", "seed": "0", "rate": "0.15"}
     written = run(BENCH, Ask(tmp_path, folder, fast=True, only=only))
     text = written.read_text()
     assert "leads every other method in" in text
     assert "| hcdv | " in text
     assert "mix_labels" in text  # the protocol
+    assert "noise by `whole`" in text
     drawn = sorted(path.name for path in tmp_path.glob("*.png"))
     assert drawn == [f"opendataval-{what}.png" for what in ("addition", "found", "removal")]
 
@@ -160,7 +162,7 @@ def test_a_lead_is_told_with_its_standard_error(ours, mark):
     told = verdict(records)
     assert ("behind knn 10" in told) == (mark in "▽▼")
     assert f"in {3 * (mark in '▲△')} of 3 cells" in told
-    assert mark in page(records, "how")
+    assert mark in page(records, {"rows": "how", "players": "how"})
 
 
 def test_methods_are_compared_on_the_seeds_both_have():

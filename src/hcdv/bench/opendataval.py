@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -33,7 +33,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from hcdv.bench import opendataval_page
+from hcdv.bench import opendataval_page, players
 from hcdv.bench.cells import Ask, Key, Record
 from hcdv.bench.datasets import load
 from hcdv.bench.detection import auroc, auroc_within, cluster_f1, found_by_share
@@ -76,18 +76,24 @@ class Drawn:
         ).hexdigest()
 
 
-def draw(data: str, rate: float, seed: int, folder: Path | None) -> Drawn:
-    """Rows of a set, shuffled by the seed and cut in three; labels flipped at the rate."""
-    whole = load(data, folder)
-    order = np.random.default_rng(seed).permutation(len(whole.y))
+def draw(
+    data: str, rate: float, seed: int, folder: Path | None, *, whole: bool = False
+) -> Drawn:
+    """Rows of a set, shuffled by the seed and cut in three; labels flipped at the rate.
+
+    `whole`: those of whole players.
+    """
+    rows = load(data, folder)
+    order = np.random.default_rng(seed).permutation(len(rows.y))
     ends = np.cumsum([N_TRAIN, N_VAL, SETS[data]])
     (X, y), (X_val, y_val), (X_test, y_test) = (
-        whole.rows(rows) for rows in np.split(order, ends)[:3]
+        rows.rows(part) for part in np.split(order, ends)[:3]
     )
     rng = np.random.default_rng([seed, round(100 * rate)])
-    y, wrong = flipped(y, whole.n_classes, rate, rng)
-    y_val, _ = flipped(y_val, whole.n_classes, rate, rng)
-    problem = Problem(X, y, X_val, y_val, whole.n_classes, seed)
+    flip = players.flipped_whole if whole else flipped
+    y, wrong = flip(y, rows.n_classes, rate, rng)
+    y_val, _ = flipped(y_val, rows.n_classes, rate, rng)
+    problem = Problem(X, y, X_val, y_val, rows.n_classes, seed)
     return Drawn(problem, wrong, X_test, y_test)
 
 
@@ -103,21 +109,35 @@ def accuracy(case: Drawn, rows: NDArray[np.intp]) -> float:
     return float(model.score(case.X_test, case.y_test))
 
 
-def scored(case: Drawn, values: Floats) -> Record:
-    """All numbers of the table for the values of one case."""
-    p = case.problem
-    order = np.argsort(values, kind="stable")  # the lowest value first
+def acted_on(case: Drawn, order: NDArray[np.intp]) -> Record:
+    """Accuracy without the last rows of an order, and of its first rows alone."""
     n = len(order)
     counts = {f"{share:.2f}": round(share * n) for share in SHARES}
     return {
-        "f1": cluster_f1(values, case.wrong),
-        "auroc": auroc(values, case.wrong),
-        "auroc_within": auroc_within(values, case.wrong, p.y),
         "all": accuracy(case, order),
         "removal": {share: accuracy(case, order[: n - k]) for share, k in counts.items()},
         "addition": {share: accuracy(case, order[:k]) for share, k in counts.items()},
-        "found": found_by_share(values, case.wrong, np.array(INSPECTED)).tolist(),
     }
+
+
+def scored(case: Drawn, values: Floats) -> Record:
+    """All numbers of the table for the values of one case."""
+    return {
+        "f1": cluster_f1(values, case.wrong),
+        "auroc": auroc(values, case.wrong),
+        "auroc_within": auroc_within(values, case.wrong, case.problem.y),
+        "found": found_by_share(values, case.wrong, np.array(INSPECTED)).tolist(),
+        **acted_on(case, np.argsort(values, kind="stable")),
+    }
+
+
+def scored_players(case: Drawn, values: Floats, noise: str) -> Record:
+    """The same for players: found whole, or by their rows, and acted on whole."""
+    each, wrong = values, case.wrong
+    if noise == "whole":
+        each, wrong = players.sums(values), players.sums(case.wrong.astype(float)) > 0
+    found = {"f1": cluster_f1(each, wrong), "auroc": auroc(each, wrong)}
+    return {**found, **acted_on(case, players.rows_by_player(values))}
 
 
 @dataclass(frozen=True)
@@ -164,40 +184,59 @@ def peer_values(out: Path) -> PeerValues:
     return PeerValues({}, {})
 
 
+def theirs(of: Key, there: Container[str]) -> list[str]:
+    """Peers that valued the rows of a draw, as methods."""
+    names = [THEIRS + name for name in PEERS]
+    return [name for name in names if PeerValues.name({**of, "method": name}) in there]
+
+
 class OpenDataValTable:
     """The 18 cells: three sets, two rates of noise, three tasks."""
 
     name = "opendataval"
 
     def cells(self, ask: Ask) -> Iterator[Key]:
-        """Every method on every draw; peers where their values are at hand."""
+        """Every method on every draw, rows first; peers where their values are at hand."""
         there = peer_values(ask.out).columns
-        for seed in range(2 if ask.fast else ask.seeds):
-            for data in ["bbc"] if ask.fast else SETS:
-                for rate in RATES:
-                    of = {"data": data, "rate": rate, "seed": seed}
-                    for method in (*OURS, *ENGINE):
-                        yield {**of, "method": method}
-                    theirs = [{**of, "method": THEIRS + name} for name in PEERS]
-                    yield from (key for key in theirs if PeerValues.name(key) in there)
+        draws = [
+            {"data": data, "rate": rate, "seed": seed}
+            for seed in range(2 if ask.fast else ask.seeds)
+            for data in (["bbc"] if ask.fast else SETS)
+            for rate in RATES
+        ]
+        for of in draws:
+            methods = (*OURS, *ENGINE, *theirs(of, there))
+            yield from ({**of, "method": method} for method in methods)
+        for of in draws:
+            for noise in players.NOISE:
+                known = theirs(of, there) if noise == "points" else []
+                methods = (*players.PLAYED, *known)
+                yield from ({**of, "players": noise, "method": m} for m in methods)
 
     def measured(self, key: Key, ask: Ask) -> Record:
         """Values of one method on one draw, scored."""
-        case = draw(key["data"], key["rate"], key["seed"], ask.data)
-        if not str(key["method"]).startswith(THEIRS):
-            scores = METHODS[key["method"]](case.problem)
-            return {**scored(case, scores.values), "seconds": round(scores.seconds, 4)}
-        values, run = peer_values(ask.out).of(key, case)
-        told = {"seconds": run["seconds"], "ended_by_limit": run["ended_by_limit"]}
-        return {**scored(case, values), **told}
+        noise, method = key.get("players"), str(key["method"])
+        case = draw(key["data"], key["rate"], key["seed"], ask.data, whole=noise == "whole")
+        if method.startswith(THEIRS):
+            values, run = peer_values(ask.out).of(key, case)
+            told = {"seconds": run["seconds"], "ended_by_limit": run["ended_by_limit"]}
+        else:
+            p = case.problem
+            scores = players.valued(p, method) if noise else METHODS[method](p)
+            values, told = scores.values, {"seconds": round(scores.seconds, 4)}
+        found = scored_players(case, values, noise) if noise else scored(case, values)
+        return {**found, **told}
 
     def page(self, records: list[Record]) -> str:
         """The tables as Markdown."""
-        return opendataval_page.page(records, (__doc__ or "").partition("\n\n")[2])
+        told = {"rows": __doc__, "players": players.__doc__}
+        protocol = {name: (doc or "").partition("\n\n")[2] for name, doc in told.items()}
+        return opendataval_page.page(records, protocol)
 
     def figures(self, records: list[Record], folder: Path) -> list[Path]:
         """Curves of noise discovery, removal and addition."""
-        return opendataval_page.figures(records, folder, INSPECTED)
+        of_rows = [record for record in records if "players" not in record]
+        return opendataval_page.figures(of_rows, folder, INSPECTED)
 
 
 BENCH = OpenDataValTable()

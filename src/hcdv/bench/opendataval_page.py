@@ -199,20 +199,24 @@ def means(records: Sequence[Record]) -> str:
     return grid([*head, "within", "seconds", "seeds"], rows)
 
 
-def page(records: list[Record], protocol: str) -> str:
-    """All tables, with the protocol they were measured by."""
-    parts = ["# Table `opendataval`", verdict(records), LEGEND]
-    for task in TASKS:
-        parts += [f"## {SAID[task]}", table(records, task)]
-    parts += [
-        "## Means over the cells",
-        means(records),
-        SECONDS,
-    ]
-    for task in (AUROC, WITHIN):
-        parts += [f"## {SAID[task]}", table(records, task)]
-    parts += ["## Protocol", protocol]
-    return "\n\n".join(parts)
+def page(records: list[Record], protocol: Mapping[str, str]) -> str:
+    """All tables, with the protocol they were measured by: of rows, and of players."""
+    rows = [record for record in records if "players" not in record]
+    parts = ["# Table `opendataval`"]
+    if rows:
+        parts += [verdict(rows), LEGEND]
+        for task in TASKS:
+            parts += [f"## {SAID[task]}", table(rows, task)]
+        parts += ["## Means over the cells", means(rows), SECONDS]
+        for task in (AUROC, WITHIN):
+            parts += [f"## {SAID[task]}", table(rows, task)]
+    for noise in dict.fromkeys(r["players"] for r in records if "players" in r):
+        played = [record for record in records if record.get("players") == noise]
+        parts += [f"## 100 players of 10 rows, noise by `{noise}`", verdict(played)]
+        for task in (*TASKS, AUROC):
+            parts += [f"### {SAID[task]}", table(played, task)]
+    parts += ["## Protocol", protocol["rows"], "### Players", protocol["players"]]
+    return "\n\n".join(part.strip() for part in parts)
 
 
 def figures(records: list[Record], folder: Path, shares: Sequence[float]) -> list[Path]:
