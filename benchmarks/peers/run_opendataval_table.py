@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -124,20 +125,24 @@ def gather(asked):
 
 
 def machine(asked):
-    """Note where the cells are run, and by what command."""
+    """Note where the cells are run, and by what commands."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.partition(":")[2].strip() for line in lines if "model name" in line]
+    path = asked.cells / "machine.json"
+    earlier = json.loads(path.read_text())["commands"] if path.exists() else []
+    command = shlex.join(
+        ["python", "benchmarks/peers/run_opendataval_table.py", *sys.argv[1:]]
+    )
     about = {
-        "command": " ".join(["python", "benchmarks/peers/" + Path(sys.argv[0]).name,
-                             *sys.argv[1:]]),
+        "commands": [*earlier, command],
         "processor": models[0] if models else platform.machine(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "jobs": asked.jobs,
         "model": "LogisticRegression(), accuracy on 100 validation rows",
         "threads": 1,
-    }  # fmt: skip
-    (asked.cells / "machine.json").write_text(json.dumps(about, indent=1) + "\n")
+    }
+    path.write_text(json.dumps(about, indent=1) + "\n")
 
 
 def arguments():

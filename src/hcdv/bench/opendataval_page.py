@@ -289,4 +289,7 @@ def _style(number: int, method: str) -> dict[str, Any]:
     if method == DEFAULT:
         return {"color": "black", "linewidth": 2.2, "zorder": 10}
     dashed = "--" if method.startswith("odv") else "-"
-    return {"color": f"C{number % 10}", "linewidth": 1.0, "linestyle": dashed}
+    from matplotlib import colormaps
+
+    colour = colormaps["tab20"](number % 20)
+    return {"color": colour, "linewidth": 1.0, "linestyle": dashed}
