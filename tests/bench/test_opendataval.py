@@ -124,7 +124,7 @@ def test_the_fast_table_is_one_set_with_two_seeds_and_all_methods(folder, tmp_pa
     keys = list(BENCH.cells(ask))
     assert {(k["data"], k["seed"]) for k in keys} == {("bbc", 0), ("bbc", 1)}
     assert {k.get("players") for k in keys} == {None, "whole", "points"}
-    only = {"method": "hcdv,knn 10,random", "seed": "0", "rate": "0.15"}
+    only = {"method": "hcdv,knn 10,random", "seed": "0", "rate": "0.05"}
     written = run(BENCH, Ask(tmp_path, folder, fast=True, only=only))
     text = written.read_text()
     assert "leads every other method in" in text
