@@ -148,6 +148,7 @@ def record(method, seed, f1, data="bbc", rate=0.05):
     [
         ([0.90, 0.91, 0.90], "▲"),
         ([0.90, 0.71, 0.80], "△"),
+        ([0.90, 0.70, 0.80], "="),
         ([0.89, 0.70, 0.79], "▽"),
         ([0.50, 0.51, 0.50], "▼"),
     ],
@@ -161,6 +162,7 @@ def test_a_lead_is_told_with_its_standard_error(ours, mark):
     assert cell.strongest == "knn 10"
     told = verdict(records)
     assert ("behind knn 10" in told) == (mark in "▽▼")
+    assert ("level with knn 10" in told) == (mark == "=")
     assert f"in {3 * (mark in '▲△')} of 3 cells" in told
     assert mark in page(records, {"rows": "how", "players": "how"})
 

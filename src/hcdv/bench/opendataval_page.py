@@ -15,6 +15,7 @@ from hcdv.errors import need
 Number = Callable[[Record], float]
 BySeed = Mapping[int, float]
 
+LEVEL = 1e-12  # leads smaller than this are rounding
 DEFAULT = "hcdv"  # the method whose lead is told; names that begin so are ours
 
 
@@ -48,8 +49,9 @@ SAID = {
 LEGEND = (
     "Means over seeds; the best in bold. Beside ours, the paired difference to the strongest "
     "other method: ▲ ahead by more than two standard errors, △ ahead within them, ▽ behind "
-    "within them, ▼ behind by more. `hcdv` and what begins so is ours, `odv` computed by "
-    "OpenDataVal itself, the others are settings of our engine (λ = κ = 0)."
+    "within them, ▼ behind by more, = level. `hcdv` and what begins so is ours, `odv` computed "
+    "by OpenDataVal itself. `mcds`, `banzhaf` and `loo` are settings of our engine with "
+    "λ = κ = 0; `knn` is our exact KNN-Shapley."
 )
 SECONDS = (
     "Seconds are those of valuing 1,000 rows, the median over cells; of `odv`, on one thread "
@@ -99,10 +101,12 @@ class Cell:
         if DEFAULT not in self.found or not self.leads():
             return ""
         lead, error = self.leads()[self.strongest]
+        if abs(lead) < LEVEL:
+            return "="
         beyond = abs(lead) > 2 * error
         if lead > 0:
             return "▲" if beyond else "△"
-        return "▼" if beyond and lead < 0 else "▽"
+        return "▼" if beyond else "▽"
 
 
 def cells_of(records: Sequence[Record], task: Task) -> list[Cell]:
@@ -164,11 +168,12 @@ def verdict(records: Sequence[Record]) -> str:
     lines = [f"{first}, in {clear} of them by more than two standard errors."]
     for cell in cells:
         lead, error = cell.leads()[cell.strongest]
-        if lead <= 0:
-            lines.append(
-                f"- {cell.task.title}, {cell.title}: behind {cell.strongest} by {-lead:.4f} "
-                f"(standard error {error:.4f})"
-            )
+        where = f"- {cell.task.title}, {cell.title}:"
+        if cell.mark == "=":
+            lines.append(f"{where} level with {cell.strongest}")
+        elif lead < 0:
+            by = f"{-lead:.4f} (standard error {error:.4f})"
+            lines.append(f"{where} behind {cell.strongest} by {by}")
     return "\n".join(lines)
 
 
