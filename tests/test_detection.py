@@ -198,7 +198,7 @@ def leaky(case):
 
 def mean_agreement(case):
     features = [linear_features(points.Z) for points in case.views]
-    return label_doubts(case, features, 0, 1).agreement.mean()
+    return np.nanmean(label_doubts(case, features, 0, 1).margins)
 
 
 def surplus_of_models(case):

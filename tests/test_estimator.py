@@ -239,8 +239,8 @@ def test_rounds_use_fresh_draws_and_keep_the_first_ones(monkeypatch):
     first = quick().fit(X, Y, X_VAL, Y_VAL)
     many = quick(precision=1e-9).fit(X, Y, X_VAL, Y_VAL)
     doubts = many.run_.valuation.doubts
-    assert np.array_equal(doubts.batches[:4], first.run_.valuation.doubts.batches)
-    assert len(np.unique(doubts.batches.sum(axis=1))) == len(doubts.batches) == 160
+    assert np.array_equal(doubts.margins[:4], first.run_.valuation.doubts.margins)
+    assert len(np.unique(doubts.margins.sum(axis=1))) == len(doubts.margins) == 160
     ratio = many.stderr_.mean() / first.stderr_.mean()
     assert ratio == pytest.approx(40**-0.5, rel=0.4)
     kept = [name for name in many.run_.valuation.probe.memo if name.startswith("contexts")]

@@ -47,7 +47,7 @@ class HCDV(BaseEstimator):
     metric : {"auto", "loss", "accuracy", "balanced_accuracy", "auc", "r2"}
         What a model is judged by. "auto": the share of squared loss explained.
     dispersion_weight, consistency_weight : float
-        λ and κ of v(S) = M(S) + λ·Δ̄(S) + κ·A(S). κ = None: 4, and 0 for method="paper".
+        λ and κ of v(S) = M(S) + λ·Δ̄(S) + κ·A(S). κ = None: 32, and 0 for method="paper".
     smoothness_weight : float
         α of the neural encoders' objective.
     branching : int, or sequence of int and of "groups", "classes"; or "flat"
@@ -162,8 +162,13 @@ class HCDV(BaseEstimator):
         self._remember_columns(table, intake)
         return self
 
-    def select(self, fraction: float, how: str = "top") -> NDArray[np.intp]:
-        """Row indices of the best share of the rows: exactly round(fraction · n) of them."""
+    def select(self, fraction: float, how: str = "quota") -> NDArray[np.intp]:
+        """Row indices of a share of the rows to train on: exactly round(fraction · n) of them.
+
+        how: "quota", the same share of every label and coalition without rows that are
+        probably mislabelled; "top", the highest values; "greedy", what helps the model most
+        step by step.
+        """
         check_is_fitted(self, "values_")
         return selection.select(self.run_, fraction, how)
 

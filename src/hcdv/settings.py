@@ -19,7 +19,7 @@ from hcdv.valuation.plan import Plan, default_contexts, default_permutations
 from hcdv.valuation.points import Case
 from hcdv.valuation.utility import LeastSquares, resolve_utility
 
-CONSISTENCY_WEIGHT = 4.0  # κ: evidence 7 has 4…8; parts of comparable size per point
+CONSISTENCY_WEIGHT = 32.0  # κ: docs/evidence.md; a surely wrong label outweighs all M
 GIVEN_LEVELS = ("groups", "classes")
 BRANCHING = 8  # the default, which serves a table of any length
 

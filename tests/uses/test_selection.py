@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from fits import flipped, quick, two_classes
 from hcdv.errors import DataError, ParameterError
-from hcdv.uses.selection import HOW, best_of_each
+from hcdv.uses.selection import HOW, evenly
+from hcdv.uses.suspects import LIKELY
 
 X, Y = two_classes(67)
 X_VAL, Y_VAL = two_classes(200, seed=1)
@@ -32,31 +33,62 @@ def test_a_share_is_exactly_so_many_different_rows_in_order(v, how, fraction):
 
 
 def test_top_takes_the_best_of_all(v):
-    rows = v.select(0.3)
+    rows = v.select(0.3, "top")
     assert v.values_[rows].min() >= np.delete(v.values_, rows).max()
 
 
-def test_quota_takes_the_best_of_every_leaf_and_the_same_share(v):
-    rows, leaf = v.select(0.3, "quota"), v.tree_.leaf_of_row
+def trusted_of(v):
+    run = v.run_
+    return run.users(run.valuation.doubts.chance <= LIKELY)
+
+
+def test_quota_keeps_the_same_share_of_every_label_and_leaf(v):
+    rows, trusted = v.select(0.3), trusted_of(v)
+    assert trusted[rows].all()
     kept = np.isin(np.arange(67), rows)
-    for one in np.unique(leaf):
-        inside = leaf == one
-        assert abs(kept[inside].sum() - 0.3 * inside.sum()) < 1
-        if kept[inside].any() and not kept[inside].all():
-            assert v.values_[inside & kept].min() >= v.values_[inside & ~kept].max()
+    share = len(rows) / trusted.sum()
+    for label in (0, 1):
+        of_label = (v.run_.labels == label) & trusted
+        assert abs(kept[of_label].sum() - share * of_label.sum()) <= 1
+        for leaf in np.unique(v.tree_.leaf_of_row):
+            inside = of_label & (v.tree_.leaf_of_row == leaf)
+            assert abs(kept[inside].sum() - share * inside.sum()) <= 1
 
 
-@given(
-    sizes=st.lists(st.integers(1, 20), min_size=1, max_size=8), share=st.floats(0.01, 1.0)
-)
-def test_quotas_are_the_largest_remainders(sizes, share):
-    group = np.repeat(np.arange(len(sizes)), sizes)
-    n_kept = max(1, round(share * len(group)))
-    values = np.random.default_rng(0).normal(size=len(group))
-    kept = best_of_each(values, group, n_kept)
-    assert len(set(kept)) == len(kept) == n_kept
-    exact = np.array(sizes) * n_kept / len(group)
-    assert (np.abs(np.bincount(group[kept], minlength=len(sizes)) - exact) < 1).all()
+def test_quota_spreads_over_the_values_of_a_leaf_and_does_not_skim_them():
+    v = quick(branching="flat").fit(X, Y, X_VAL, Y_VAL)
+    rows, trusted = v.select(0.5), np.flatnonzero(trusted_of(v))
+    for label in (0, 1):
+        of_label = trusted[v.run_.labels[trusted] == label]
+        rank = np.argsort(np.argsort(v.values_[of_label]))
+        places = np.sort(rank[np.isin(of_label, rows)])
+        assert np.diff(places).max() <= 3
+        assert places[0] <= 2
+        assert places[-1] >= len(rank) - 3
+
+
+def test_rows_more_likely_wrong_than_right_come_last():
+    X, clean = two_classes(120, noise=0.0)
+    y, _ = flipped(clean, 0.1, np.random.default_rng(0))
+    v = quick().fit(X, y)
+    trusted = trusted_of(v)
+    assert 60 < trusted.sum() < 118
+    assert trusted[v.select(trusted.sum() / 120)].all()
+    more = v.select((trusted.sum() + 2) / 120)
+    assert trusted[more].sum() == trusted.sum()
+    added = more[~trusted[more]]
+    chance = v.run_.users(v.run_.valuation.doubts.chance)
+    assert chance[added].max() <= np.delete(chance, more).min()
+
+
+@given(n=st.integers(1, 300), share=st.floats(0.0, 1.0))
+def test_places_are_spread_evenly(n, share):
+    n_kept = max(1, round(share * n))
+    places = evenly(n_kept, n)
+    assert len(set(places)) == n_kept
+    assert 0 <= places.min() <= places.max() < n
+    gaps = np.diff(places)
+    assert not len(gaps) or gaps.max() - gaps.min() <= 1
 
 
 def test_greedy_takes_rows_that_help_together_and_spares_copies():
@@ -82,7 +114,7 @@ def test_selected_rows_teach_better_than_rows_at_random():
 
     rng = np.random.default_rng(0)
     chance = np.mean([accuracy(rng.choice(150, 45, replace=False)) for _ in range(20)])
-    for how in HOW:
+    for how in ("quota", "greedy"):  # the best of all are of few kinds
         assert accuracy(v.select(0.3, how)) > chance + 0.02
 
 
@@ -101,7 +133,7 @@ def test_a_share_too_small_for_one_row_is_refused(v):
 
 def test_an_unknown_rule_is_refused_with_the_right_one():
     v = quick().fit(X, Y)
-    with pytest.raises(ParameterError, match=r'how must be one of "top", .*mean "quota"'):
+    with pytest.raises(ParameterError, match=r'how must be one of "quota", .*mean "quota"'):
         v.select(0.3, "quotas")
     with pytest.raises(ParameterError, match="how must be one of"):
         v.select(0.3, None)

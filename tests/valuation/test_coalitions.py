@@ -29,13 +29,15 @@ def grown(widths):
     n = int(np.prod(widths))
     rows = np.arange(n)
     levels = [rows // int(np.prod(widths[i + 1 :])) for i in range(len(widths))]
-    return Upper.of(tree_from_levels(levels))
+    return Upper.of(tree_from_levels(levels), rows_each=1)
 
 
 def test_the_tree_is_cut_where_the_coalitions_are_few_enough():
     tree = tree_from_levels([np.arange(60) // 20, np.arange(60) // 2])
-    assert len(Upper.of(tree).players) == 30
-    few = Upper.of(tree, 10)
+    assert len(Upper.of(tree, rows_each=2).players) == 30
+    few = Upper.of(tree, 10, rows_each=2)
+    small = Upper.of(tree)  # two rows each are too few to play, twenty are the first level
+    assert np.array_equal(small.parent, few.parent)
     assert few.parent.tolist() == [-1, 0, 0, 0]
     assert few.players.tolist() == [1, 2, 3]
     assert few.n_inside.tolist() == [20, 20, 20]

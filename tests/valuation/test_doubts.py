@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cases import a_case, cross_fitted, some_points, validated
+from hcdv.valuation.calibration import margins
 from hcdv.valuation.doubts import label_doubts
 from hcdv.valuation.features import kernel_features, linear_features
 from hcdv.valuation.points import Points
@@ -30,40 +31,41 @@ def auroc(score, positive):
     return (rank[positive].sum() - n * (n + 1) / 2) / (n * (len(score) - n))
 
 
-def within_classes(case, agreement, wrong):
-    """How well low agreement finds wrong labels, among rows of one given label."""
+def within_classes(case, chance, wrong):
+    """How well a chance of being wrong finds wrong labels, among rows of one given label."""
     labels = case.points.target
-    return [auroc(-agreement[labels == c], wrong[labels == c]) for c in (0, 1)]
+    return [auroc(chance[labels == c], wrong[labels == c]) for c in (0, 1)]
+
+
+def least_doubted(chance, share=0.3):
+    return np.argsort(chance, kind="stable")[: round(share * len(chance))]
 
 
 @pytest.mark.parametrize("share", [0.03, 0.15, 0.24])
 def test_suspects_are_not_simply_the_rare_class(share):
     case, wrong = flipped(share)
-    agreement = label_doubts(case, [linear_features(case.points.Z)], 0, None).agreement
-    assert min(within_classes(case, agreement, wrong)) > 0.7
+    chance = label_doubts(case, [linear_features(case.points.Z)], 0, None).chance
+    assert min(within_classes(case, chance, wrong)) > 0.7
     # No doubt of the rare class as such: of the best 30 % it has half of its share or more.
     clean_rare = (case.points.target == 1) & ~wrong
-    best = np.argsort(-agreement)[: round(0.3 * N)]
-    assert clean_rare[best].mean() > 0.5 * clean_rare.mean()
+    assert clean_rare[least_doubted(chance)].mean() > 0.5 * clean_rare.mean()
 
 
 def test_without_weights_the_rare_class_would_be_all_suspects(monkeypatch):
     """The trap: no clean row of a 3 % class is among the best, and few agree at all."""
     case, wrong = flipped(0.03)
+    fair = label_doubts(case, [linear_features(case.points.Z)], 0, None)
     monkeypatch.setattr(
         "hcdv.valuation.doubts.class_weights", lambda points: np.ones(len(points))
     )
-    agreement = label_doubts(case, [linear_features(case.points.Z)], 0, None).agreement
+    unfair = label_doubts(case, [linear_features(case.points.Z)], 0, None)
     clean_rare = (case.points.target == 1) & ~wrong
-    best = np.argsort(-agreement)[: round(0.3 * N)]
-    assert not clean_rare[best].any()
-    assert agreement[clean_rare].mean() < 0
-    monkeypatch.undo()
-    fair = label_doubts(case, [linear_features(case.points.Z)], 0, None).agreement
-    assert fair[clean_rare].mean() > agreement[clean_rare].mean() + 0.3
+    assert not clean_rare[least_doubted(unfair.chance)].any()
+    assert unfair.margins[:, clean_rare].mean() < 0
+    assert fair.margins[:, clean_rare].mean() > unfair.margins[:, clean_rare].mean() + 0.3
 
 
-def test_wrong_numbers_agree_less_than_right_ones():
+def test_wrong_numbers_are_doubted_and_right_ones_are_not():
     points = some_points(400, 0, 1, noise=0.2)
     wrong = np.random.default_rng(0).random(400) < 0.1
     target = points.target / points.target.std()
@@ -72,19 +74,39 @@ def test_wrong_numbers_agree_less_than_right_ones():
         Points(points.Z, target, 0, points.key, points.fold), some_points(20, 0, 2)
     )
     doubts = label_doubts(case, [linear_features(points.Z)], 0, None)
-    assert auroc(-doubts.agreement, wrong) > 0.95
-    assert np.abs(doubts.agreement).max() <= 1
-    assert doubts.agreement[~wrong].mean() > 0.5
+    assert auroc(doubts.chance, wrong) > 0.95
+    assert doubts.chance[wrong].mean() > 0.8
+    assert doubts.chance[~wrong].mean() < 0.2
+
+
+def test_what_doubted_rows_pay_the_others_get():
+    """A(D) = 0; undoubted rows are alike, and the more doubted get less."""
+    case, _ = flipped(0.24)
+    found = label_doubts(case, [linear_features(case.points.Z)], 0, None)
+    assert found.agreement.sum() == pytest.approx(0.0, abs=1e-9)
+    trusted = found.chance < found.curve.noise_rate / 2
+    assert trusted.any()
+    assert np.ptp(found.agreement[trusted]) == 0.0
+    order = np.argsort(found.chance)
+    assert (np.diff(found.agreement[order]) <= 1e-15).all()
 
 
 def test_the_error_is_that_of_independent_orders():
-    case = a_case(60, 2)
+    """To first order: the slope of A_i by its margin, and margins that differ by order."""
+    case = flipped(0.24)[0]
     doubts = label_doubts(case, [linear_features(case.points.Z)], 0, None)
-    R = len(doubts.batches)
-    assert R >= 4
-    assert doubts.agreement == pytest.approx(doubts.batches.mean(axis=0), abs=1e-12)
-    expected = doubts.batches.var(axis=0, ddof=1) / R
-    assert doubts.variance == pytest.approx(expected, abs=1e-12)
+    n_orders = len(doubts.margins)
+    assert n_orders >= 4
+    nudge = 1e-6
+    up, down = (
+        doubts.curve.excess(doubts.curve(margins(doubts.scores, case.points) + step))
+        for step in (nudge, -nudge)
+    )
+    slope = (down - up) / (2 * nudge)
+    moved = slope * (doubts.margins - doubts.margins.mean(axis=0))
+    moved -= moved.mean(axis=1, keepdims=True)
+    expected = np.sum(moved**2, axis=0) / (n_orders * (n_orders - 1))
+    assert doubts.variance == pytest.approx(expected, rel=1e-3, abs=1e-9)
 
 
 def test_a_kernel_probe_is_asked_beside_the_linear_one():
@@ -98,8 +120,8 @@ def test_a_kernel_probe_is_asked_beside_the_linear_one():
     case = validated(points, points)
     linear = label_doubts(case, [linear_features(Z)], 0, None)
     both = label_doubts(case, [kernel_features(Z, 30, rng)], 0, None)
-    assert np.abs(linear.agreement).mean() < 0.2
-    assert both.agreement.mean() > 0.4
+    assert np.abs(linear.margins.mean(axis=0)).mean() < 0.2
+    assert both.margins.mean() > 0.4
 
 
 def test_a_row_is_judged_in_the_view_whose_encoder_has_not_seen_it_and_there_alone():
@@ -108,12 +130,12 @@ def test_a_row_is_judged_in_the_view_whose_encoder_has_not_seen_it_and_there_alo
     case = cross_fitted(points, views, np.arange(1, 4))
     features = [linear_features(view.Z) for view in views]
     doubts = label_doubts(case, features, 0, None)
-    judged = ~np.isnan(doubts.batches)
+    judged = ~np.isnan(doubts.margins)
     assert np.array_equal(judged.sum(axis=0), np.full(120, 2))
     assert np.isfinite(doubts.agreement).all()
     moved = [views[0], views[1], views[2], points.seen_in(points.Z * [0.1, 1, 2])]
     other = label_doubts(cross_fitted(points, moved, np.arange(1, 4)), features, 0, None)
-    changed = ~np.isclose(other.agreement, doubts.agreement, atol=1e-9)
+    changed = ~np.isclose(other.scores, doubts.scores, atol=1e-9).all(axis=0)
     assert changed[points.fold == 2].mean() > 0.5
     assert not changed[points.fold != 2].any()
 
@@ -129,7 +151,7 @@ def test_no_row_teaches_the_models_that_judge_its_own_fold():
         for seen in (views, [views[0], points.seen_in(moved), *views[2:]])
     )
     assert points.fold[3] == 0
-    changed = np.flatnonzero(one.agreement != two.agreement)
+    changed = np.flatnonzero((one.scores != two.scores).any(axis=0))
     assert changed.tolist() == [3]
 
 
@@ -157,6 +179,9 @@ def test_rows_of_no_weight_are_judged_but_do_not_teach():
         Points(points.Z, flipped_target, 2, points.key, points.fold, weight), points
     )
     features = [linear_features(points.Z)]
-    one, two = (label_doubts(c, features, 0, None).agreement for c in (weighted, other))
+    one, two = (
+        np.nanmean(label_doubts(c, features, 0, None).margins, axis=0)
+        for c in (weighted, other)
+    )
     assert one[weight > 0] == pytest.approx(two[weight > 0], abs=1e-12)
     assert one[weight == 0] == pytest.approx(-two[weight == 0], abs=1e-12)

@@ -223,7 +223,7 @@ def test_whole_random_blocks_as_contexts_count_the_empty_set_too_often():
     """The trap: with B blocks it weighs 1/(B + 1), whatever n, and Σφ is far off."""
     n, B = 24, 3
     case = named(a_case(n, 2, seed=3))
-    probe = a_probe(case)
+    probe = a_probe(case, config=LeastSquares(features="linear", ridge=0.01))
     block = np.arange(n) % B
     of_blocks = all_subsets(B)[:, block]
     value = uniform_size(B) @ probe.batches(case, contexts_of(of_blocks), 0, None).value

@@ -131,9 +131,12 @@ def show(run: Path, coalitions: int, *, csv_: bool, json_: bool) -> None:
 )
 @click.option(
     "--how",
-    type=click.Choice(["top", "quota", "greedy"]),
-    default="top",
-    help=("The best of all; the best of every group; or those that help together."),
+    type=click.Choice(["quota", "top", "greedy"]),
+    default="quota",
+    help=(
+        "A fair share of every label and group, without probably wrong labels; the highest"
+        " values; or those that help together."
+    ),
 )
 @click.option(
     "-o",
@@ -164,7 +167,7 @@ def select(
     """Choose the rows worth keeping.
 
     \b
-    hcdv select iris.hcdv --fraction 0.3 --how quota
+    hcdv select iris.hcdv --fraction 0.3
     hcdv select iris.hcdv --fraction 0.3 -o kept.csv --table iris.csv
     """  # noqa: D301, click reads the \b itself
     from hcdv.apps.writing import refuse_unless_writable, write_rows

@@ -15,7 +15,7 @@ Protocol, where the paper is silent:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -40,13 +40,13 @@ KEPT = 0.3
 RATE = 0.1
 N_VALIDATION = 1000
 LABELS = ("noisy", "clean")
-RULES = {"hcdv": "top", "hcdv quota": "quota", "hcdv greedy": "greedy"}  # one valuation
+RULES = {"hcdv": "quota", "hcdv top": "top", "hcdv greedy": "greedy"}  # one valuation
 ALL = "all data"
 METHODS = (
     *RULES, "hcdv paper", "mcds", "group shapley", "banzhaf", "loo", "knn 10", "data-oob",
     "random", ALL,
 )  # fmt: skip
-FAST_METHODS = ("hcdv", "hcdv quota", "knn 10", "random", ALL)
+FAST_METHODS = ("hcdv", "hcdv top", "knn 10", "random", ALL)
 BUDGET = 900.0  # seconds of a valuation, or of a choice; what needs longer is told, not run
 GROWTH = {"hcdv greedy": 2.0, "hcdv paper": 1.0}  # time by rows: of what may need longer
 PILOT = 8  # tried on this part of the rows first
@@ -90,6 +90,13 @@ def split(
 ) -> Split:
     """The rows of a set for a seed; n: fewer (CTR: more) rows to value, and to test on."""
     X, y, parts = _drawn(data, seed, folder, n)
+    return split_of(X, y, parts, labels, seed)
+
+
+def split_of(
+    X: Any, y: NDArray[np.intp], parts: Sequence[NDArray[np.intp]], labels: str, seed: int
+) -> Split:
+    """Train, validation and test rows of a set; labels flipped where they are to be."""
     X, X_val, X_test = (X.iloc[p] if hasattr(X, "iloc") else X[p] for p in parts)
     given, given_val, y_test = (y[part] for part in parts)
     n_classes = int(y.max()) + 1

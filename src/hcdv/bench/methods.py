@@ -67,7 +67,7 @@ def fitted(problem: Problem, **settings: Any) -> tuple[HCDV, float]:
     return model, perf_counter() - began
 
 
-def ours(problem: Problem, how: str = "top", **settings: Any) -> Scores:
+def ours(problem: Problem, how: str = "quota", **settings: Any) -> Scores:
     """HCDV with some settings, choosing rows by one of its rules."""
     model, seconds = fitted(problem, **settings)
     return Scores(model.values_, seconds, lambda share: model.select(share, how=how), model)
@@ -113,7 +113,7 @@ def random_values(problem: Problem) -> Floats:
 
 METHODS: dict[str, Callable[[Problem], Scores]] = {
     "hcdv": ours,
-    "hcdv quota": lambda p: ours(p, how="quota"),
+    "hcdv top": lambda p: ours(p, how="top"),
     "hcdv greedy": lambda p: ours(p, how="greedy"),
     "hcdv κ=0": lambda p: ours(p, consistency_weight=0.0),
     "hcdv paper": lambda p: ours(p, method="paper"),

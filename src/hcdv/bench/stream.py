@@ -118,7 +118,7 @@ def everything(problem: Problem, n_new: int) -> Scores:  # noqa: ARG001
 
 METHODS: dict[str, Callable[[], Step]] = {
     "hcdv full": anew("hcdv"),
-    "hcdv quota full": anew("hcdv quota"),
+    "hcdv top full": anew("hcdv top"),
     "group shapley full": anew("group shapley"),
     "random": anew("random"),
     "all data": lambda: everything,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, astuple, fields
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,6 +13,7 @@ from hcdv.hierarchy.tree import Tree
 from hcdv.result import Run
 from hcdv.store.shelf import Shelf
 from hcdv.targets import Target
+from hcdv.valuation.calibration import Curve
 from hcdv.valuation.doubts import Doubts
 from hcdv.valuation.features import FeatureMap
 from hcdv.valuation.moments import Moments
@@ -25,7 +26,7 @@ from hcdv.valuation.utility import LeastSquares, Neighbours, Payoffs, Utility
 _LABELS = "biufUSMm"
 _OF_ROWS = ("target", "key", "fold", "weight")
 _OF_NODES = ("node_stderr", "as_player", "correction")
-_OF_DOUBTS = ("agreement", "variance", "batches", "votes", "scores")
+_OF_DOUBTS = ("agreement", "variance", "chance", "margins", "scores")
 _OF_MOMENTS = ("V", "b", "root")
 _OF_FEATURES = ("basis", "offset", "turn")
 
@@ -69,6 +70,7 @@ def put_run(run: Run, shelf: Shelf) -> None:
     shelf.put("stderr", found.stderr)
     shelf.put_all("node", {name: getattr(found, name) for name in _OF_NODES})
     shelf.put_all("doubts", {name: getattr(found.doubts, name) for name in _OF_DOUBTS})
+    shelf.put("doubts.curve", np.array(astuple(found.doubts.curve)))
     _put_probe(found.probe, shelf)
 
 
@@ -184,7 +186,7 @@ def _taken_valuation(
     shelf: Shelf, own: dict[str, Any], n: int, m: int, target: Target, case: Case
 ) -> Valuation:
     n_columns = target.n_classes or 1
-    shapes = {"batches": (None, n), "scores": (n_columns, n)}
+    shapes = {"margins": (None, n), "scores": (n_columns, n)}
     doubts = [
         shelf.get(f"doubts.{name}", shapes.get(name, (n,)), "f") for name in _OF_DOUBTS
     ]
@@ -196,7 +198,7 @@ def _taken_valuation(
         stderr=shelf.get("stderr", (n,), "f"),
         **{name: shelf.get(f"node.{name}", (m,), "f") for name in _OF_NODES},
         surplus={name: float(own["surplus"][name]) for name in PARTS},
-        doubts=Doubts(*doubts),
+        doubts=Doubts(*doubts, Curve(*shelf.get("doubts.curve", (3,), "f").tolist())),
         probe=_taken_probe(shelf, n_columns, case),
         notes=dict(own["valuation_notes"]),
     )

@@ -1,8 +1,10 @@
 """Values ψ of the coalitions from the root down to the game level, by one game.
 
-The tree is cut at its deepest level with at most 128 coalitions. Where enumeration costs
-no more than sampling the Winter value is exact; otherwise nested orders are walked, and
-the first level, enumerated where it is small, corrects the others additively.
+The tree is cut at its deepest level with at most 128 coalitions of 64 rows on average, or
+at its first: budgets of smaller ones hide which rows matter most (docs/evidence.md). Where
+enumeration costs no more than sampling the Winter value is exact; otherwise nested orders
+are walked, and the first level, enumerated where it is small, corrects the others
+additively.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from hcdv.valuation.coalition_game import (
     winter_sampled,
 )
 from hcdv.valuation.orders import nesting
-from hcdv.valuation.plan import ENUMERATED, ENUMERATED_DEEP, GAME_COALITIONS
+from hcdv.valuation.plan import ENUMERATED, ENUMERATED_DEEP, GAME_COALITIONS, GAME_ROWS
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,12 @@ class Upper:
     n_inside: NDArray[np.intp]  # (K,)  rows of each
 
     @classmethod
-    def of(cls, tree: Tree, max_coalitions: int = GAME_COALITIONS) -> Upper:
+    def of(
+        cls, tree: Tree, most: int = GAME_COALITIONS, rows_each: int = GAME_ROWS
+    ) -> Upper:
         """Cut a tree at its game level."""
-        level = tree.game_level(max_coalitions)
+        first = int(tree.n_children[0]) if tree.depth else 1
+        level = tree.game_level(min(most, max(first, tree.n_rows // rows_each)))
         parent = np.asarray(tree.parent[tree.level <= level], dtype=np.intp)
         players = np.asarray(nesting(parent).leaves, dtype=np.intp)
         code = np.asarray(tree.codes(players), dtype=np.intp)

@@ -101,7 +101,7 @@ def n_payoffs(tree: Tree, plan: Plan) -> int:
         k = tree.n_children[~tree.is_leaf].astype(np.float64)
         sampled = plan.n_permutations * np.maximum(k - 1, 0) + 2
         return int(np.minimum(2.0 ** np.minimum(k, 60), sampled).sum()) + 2
-    upper = Upper.of(tree)
+    upper = Upper.of(tree, rows_each=plan.game_rows)
     sampled = plan.n_permutations * (len(upper.players) - 1) + 2
     cheap = isinstance(plan.utility, LeastSquares | Neighbours)
     flat = upper.parent.max(initial=0) == 0

@@ -1,75 +1,80 @@
-"""The consistency part of a case: which contexts ask, in which view, and what they say."""
+"""Label consistency A of a case: which contexts ask, in which view, and what it is worth.
+
+A_i = mean excess doubt − excess doubt of row i, so that A(D) = A(∅) = 0: rows that are
+probably wrong pay those that are not, and what the data are worth together stays M + λΔ̄.
+A(S) = (1/n)·Σ_{i∈S} A_i is additive, so its Shapley value is its own summand A_i/n and
+every axiom holds. Rows doubted less than half as often as rows on average are not told
+apart: among them the model's own say decides.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcdv.engines.local import ordered_map
-from hcdv.hierarchy.tree import Tree
+from hcdv.valuation.calibration import Curve, calibrated, sampled
+from hcdv.valuation.calibration import margins as margins_of
 from hcdv.valuation.consistency import Agreement, agreement, context_models
 from hcdv.valuation.contexts import Contexts, share_contexts
 from hcdv.valuation.features import FeatureMap, linear_features
-from hcdv.valuation.points import Case, class_weights
+from hcdv.valuation.points import Case, Points, class_weights
 from hcdv.valuation.probe import sketch_columns
 from hcdv.valuation.statistics import Statistics, context_statistics
 
 SHARES = (0.3, 0.9)  # contexts of 30-90 % of the rows (evidence, first round)
-N_THRESHOLDS = {
-    200_000: 8,
-    2**63: 4,
-}  # points up to → contexts an order, with a probe of each
+# points up to → contexts an order, with a probe of each
+N_THRESHOLDS = {200_000: 8, 2**63: 4}
 FIRST_STREAM = 1 << 20  # streams of the marginals' contexts stay below
 LINEAR_RIDGE, KERNEL_RIDGE = 3e-3, 1e-3  # of n
+
+Linear = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
 class Doubts:
-    """Label consistency of every row."""
+    """Label consistency of every row, and what it is made of."""
 
-    agreement: NDArray[np.float64]  # (n,)  A_i in [−1, 1]
+    agreement: NDArray[np.float64]  # (n,)  A_i, summing to 0
     variance: NDArray[np.float64]  # (n,)  of A_i, from independent orders
-    batches: NDArray[np.floating]  # (R, n)  nan where the order does not judge the row
-    votes: NDArray[np.float64]  # (n,)
-    scores: NDArray[np.float64]  # (C, n)
+    chance: NDArray[np.float64]  # (n,)  that the label is wrong
+    margins: NDArray[np.floating]  # (R, n)  by order; nan where it does not judge the row
+    scores: NDArray[np.floating]  # (C, n)
+    curve: Curve
 
-    def joined(self, more: Doubts, rounds: int) -> Doubts:
+    @classmethod
+    def of(
+        cls, points: Points, margins: NDArray[np.floating], scores: NDArray[np.floating]
+    ) -> Doubts:
+        """What margins and mean scores of models taught without the rows say of labels."""
+        curve = calibrated(sampled(scores, points))
+        chance = curve(margins_of(scores, points))
+        excess = curve.excess(chance)
+        found = cls(excess.mean() - excess, chance, chance, margins, scores, curve)
+        return replace(found, variance=found.variance_of(lambda row: row))
+
+    def joined(self, more: Doubts, rounds: int, points: Points) -> Doubts:
         """The mean with one further round, `rounds` of them in all."""
-        batches = np.concatenate([self.batches, more.batches])
         share = 1.0 / rounds
-        return Doubts(
-            *_mean_and_variance(batches), batches,
-            (1 - share) * self.votes + share * more.votes,
-            (1 - share) * self.scores + share * more.scores,
-        )  # fmt: skip
+        scores = (1 - share) * self.scores + share * more.scores
+        return Doubts.of(points, np.concatenate([self.margins, more.margins]), scores)
 
-    def variance_of_sums(self, tree: Tree) -> NDArray[np.float64]:
-        """Variance of the sum of A_i over every node, (m,)."""
-        square = np.zeros(tree.n_nodes)
-        for row in self.batches:
-            square += tree.node_sums(np.nan_to_num(row - self.agreement)) ** 2
-        n_asked = int(_times_asked(self.batches).max())  # alike for all rows
-        return square / max(1, n_asked * (n_asked - 1))
+    def variance_of(self, of: Linear) -> NDArray[np.float64]:
+        """Variance of sums of A_i, which `of` forms, from independent orders.
 
-
-def _times_asked(batches: NDArray[np.floating]) -> NDArray[np.intp]:
-    return np.count_nonzero(~np.isnan(batches), axis=0)
-
-
-def _mean_and_variance(
-    batches: NDArray[np.floating],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of A_i, over the orders that judge row i."""
-    n_asked = _times_asked(batches)
-    mean, square = np.zeros(len(n_asked)), np.zeros(len(n_asked))
-    for row in batches:
-        mean += np.nan_to_num(row)
-    mean /= n_asked
-    for row in batches:
-        square += np.nan_to_num(row - mean) ** 2
-    return mean, square / np.maximum(n_asked * (n_asked - 1), 1)
+        To first order: a margin off by δ moves A_i by its slope times δ. Orders are visited
+        one by one, so that memory is that of one.
+        """
+        asked = np.count_nonzero(~np.isnan(self.margins), axis=0)
+        n_asked = int(asked.max())  # alike for all rows
+        mean = np.nansum(self.margins, axis=0, dtype=np.float64) / asked
+        slope = self.curve.slope_of_excess(self.chance)
+        moved = (slope * np.nan_to_num(row - mean) for row in self.margins)
+        square = sum(of(row - row.mean()) ** 2 for row in moved)  # A_i sum to 0
+        return np.asarray(square / max(1, n_asked * (n_asked - 1)))
 
 
 def label_doubts(
@@ -90,10 +95,9 @@ def label_doubts(
                  held_out, seed, n_jobs)
         for view in views
     ]  # fmt: skip
-    batches = np.concatenate([one.margin for one in asked])
-    votes = np.sum([one.votes for one in asked], axis=0)
+    margins = np.concatenate([one.margin for one in asked])
     scores = np.sum([one.scores for one in asked], axis=0)
-    return Doubts(*_mean_and_variance(batches), batches, votes, scores)
+    return Doubts.of(case.points, margins, scores)
 
 
 def thresholds_of(n_points: int) -> int:
@@ -141,8 +145,7 @@ def _of_view(
                 points, features, contexts, models, judged, barred, weight, n_jobs=n_jobs
             )
         )
-    return Agreement(*(np.mean(part, axis=0) for part in _transposed(said)))
-
-
-def _transposed(said: list[Agreement]) -> list[list[NDArray[np.floating]]]:
-    return [[getattr(one, name) for one in said] for name in ("margin", "votes", "scores")]
+    return Agreement(
+        np.mean([one.margin for one in said], axis=0),
+        np.mean([one.scores for one in said], axis=0),
+    )

@@ -86,7 +86,7 @@ def value_nested(
 ) -> Valuation:
     """Value every point and node: the whole of the default method."""
     probe = probe or Probe.of(case, plan.surrogate, plan.metric, plan.seed)
-    upper = Upper.of(tree)
+    upper = Upper.of(tree, rows_each=plan.game_rows)
     game = coalition_game(
         case, plan.utility, probe, plan.metric, upper.code, len(upper.players),
         n_jobs=plan.n_jobs, seed=plan.seed, progress=progress, keep_as="game",
@@ -159,7 +159,9 @@ def _estimated(case: Case, game: Game, probe: Probe, upper: Upper, plan: Plan) -
             now.flat.joined(flat_batches(case, probe, plan, number))
             if open_form
             else now.flat,
-            now.doubts.joined(doubts(number), number + 1) if doubted else now.doubts,
+            now.doubts.joined(doubts(number), number + 1, case.points)
+            if doubted
+            else now.doubts,
         )
     return now
 
@@ -196,12 +198,10 @@ def assemble(
     surplus = {
         "utility": float(utility_surplus),
         "dispersion": plan.dispersion_weight * dispersion_of_all(case),
-        "consistency": plan.consistency_weight * float(doubts.agreement.mean())
-        if n
-        else 0.0,
+        "consistency": 0.0,  # A(D) = 0
     }
     scale = plan.consistency_weight / n
-    spread = doubts.variance_of_sums(tree)
+    spread = doubts.variance_of(tree.node_sums)
     nothing = np.full(tree.n_nodes, np.nan)
     return Valuation(
         parts, scale * np.sqrt(doubts.variance), scale * np.sqrt(spread), nothing, nothing,

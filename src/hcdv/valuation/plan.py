@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hcdv.valuation.utility import LeastSquares, Utility
+from hcdv.valuation.utility import LeastSquares, Neighbours, Utility
 
 N_ORDERS = 8  # R: independent batches behind every standard error
 THRESHOLDS = (
     8  # contexts an order: 200 as 8 x 25 err twice as much as 24 x 8, for the same time
 )
 GAME_COALITIONS = 128  # the game level is the deepest with at most this many coalitions
+GAME_ROWS = 64  # of so many rows on average, or the first level: smaller ones err too much
 ENUMERATED = 14  # a game of so few players costs 2^14 payoffs at most: no sampling
 ENUMERATED_DEEP = 12  # 2^12 payoffs of a game with levels
 _CONTEXTS = ((10_000, 200), (200_000, 64), (None, 32))  # points up to → T
@@ -29,7 +30,7 @@ class Plan:
     dispersion_weight: float = (
         0.1  # λ; paper silent: no value is given, small by evidence 6
     )
-    consistency_weight: float = 4.0  # κ
+    consistency_weight: float = 32.0  # κ
     n_contexts: int = 200  # T of the points, a round
     n_permutations: int = _PERMUTATIONS  # T of the coalition games, a round
     precision: float | None = None
@@ -46,6 +47,14 @@ class Plan:
         until = [f"a mean standard error of {self.precision:g}"] if self.precision else []
         until += [f"{self.time_budget:g} s have passed"] if self.time_budget else []
         return f"{sampled} a round, until {' or '.join(until)}"
+
+    @property
+    def game_rows(self) -> int:
+        """Rows of a coalition, on average, from which it plays: points tell the rest.
+
+        Points of a retrained model are valued by its surrogate: coalitions of any size play.
+        """
+        return GAME_ROWS if isinstance(self.utility, LeastSquares | Neighbours) else 1
 
     @property
     def surrogate(self) -> LeastSquares:

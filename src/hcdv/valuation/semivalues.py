@@ -32,7 +32,7 @@ def value_semivalue(
         )  # fmt: skip
     probe = probe or Probe.of(case, plan.utility, plan.metric, plan.seed)
     flat = flat_batches(case, probe, plan)
-    upper = Upper.of(tree)
+    upper = Upper.of(tree, rows_each=plan.game_rows)
     game = coalition_game(
         case, plan.utility, probe, plan.metric, upper.code, len(upper.players),
         n_jobs=plan.n_jobs, progress=progress,

@@ -25,7 +25,7 @@ class LeastSquares:
 
     features: str = "kernel"
     n_features: int = 128
-    ridge: float = 0.01
+    ridge: float = 0.03
 
     def __post_init__(self) -> None:
         """Refuse settings no probe has."""

@@ -62,7 +62,7 @@ def value_winter(
     )
     notes: dict[str, Any] = {"n_payoffs": int(payoff.size), "coalitions_exact": False}
     if isinstance(plan.utility, LeastSquares):
-        upper = Upper.of(tree)
+        upper = Upper.of(tree, rows_each=plan.game_rows)
         game = probe.game(case, upper.code, len(upper.players), plan.n_jobs, keep_as="game")
         notes |= surrogate_check(game, plan, case, upper)
     return Valuation(
