@@ -25,6 +25,7 @@ from hcdv.targets import Target, as_labels, read_target, resolve_metric
 from hcdv.valuation.contexts import mix
 from hcdv.valuation.points import Case, Judge, Originals, Points
 
+_RARE = 0.2  # of an equal share: a class of fewer rows hardly moves a mean over rows
 _SINGLE = 2**22  # entries of an embedding past which it is kept in float32
 
 
@@ -166,7 +167,7 @@ def build_case(
     notes = [
         *table_encoder.notes,
         *_row_notes(numbers, target, table.rows),
-        *_notes(target, judged, n),
+        *_notes(target, table.metric, judged),
     ]
     reason = getattr(encoder, "reason", "")
     if reason:
@@ -407,20 +408,38 @@ def _row_notes(X: Any, target: Target, rows: Rows) -> list[str]:
     return notes
 
 
+def _kind_notes(classes: NDArray[Any]) -> list[str]:
+    """What labels that are no numbers were taken for."""
+    kind = {"U": "text", "b": "booleans"}.get(classes.dtype.kind)
+    shown = ", ".join(map(repr, classes[:5].tolist())) + (" …" if len(classes) > 5 else "")
+    return [] if kind is None else [f"labels are {kind}: {len(classes)} classes, {shown}"]
+
+
+def _rare_notes(classes: NDArray[Any], count: NDArray[np.intp], metric: str) -> list[str]:
+    """Classes of so few rows that chance, or the plain mean over rows, decides on them."""
+    n, least = int(count.sum()), int(count.min())
+    name = classes[int(np.argmin(count))].item()
+    notes: list[str] = []
+    if least < 5:
+        notes.append(f"class {name!r} has only {least} of {n} rows: its values are rough")
+    if metric in ("loss", "accuracy") and least * len(classes) < _RARE * n:
+        notes.append(
+            f"class {name!r} has {least / n:.1%} of the rows, which move {metric} little: "
+            'metric="balanced_accuracy" counts every class alike'
+        )
+    return notes
+
+
 def _label_codes(target: Target) -> NDArray[np.intp]:
     return np.unique(target.labels, return_inverse=True)[1]
 
 
-def _notes(target: Target, judged: Any, n: int) -> list[str]:
+def _notes(target: Target, metric: str, judged: Any) -> list[str]:
     notes: list[str] = []
     if target.classes is not None:
         code = target.coded(target.labels)
         count = np.bincount(code, minlength=target.n_classes)
-        if count.min() < 5:
-            rare = target.classes[int(np.argmin(count))].item()
-            notes.append(
-                f"class {rare!r} has only {count.min()} of {n} rows: its values are rough"
-            )
+        notes += [*_kind_notes(target.classes), *_rare_notes(target.classes, count, metric)]
         if judged is not None:
             seen = np.bincount(target.coded(judged[1]), minlength=target.n_classes) > 0
             if not seen.all():
