@@ -39,7 +39,9 @@ def test_labels_that_make_no_sense_are_refused(y, says):
 def test_a_sparse_matrix_of_labels_is_refused():
     from scipy.sparse import csr_array
 
-    with pytest.raises(DataError, match=r"got a sparse matrix\. Multi-label targets are not"):
+    with pytest.raises(
+        DataError, match=r"got a sparse matrix\. Multi-label targets are not"
+    ):
         as_labels(csr_array(np.c_[Y, 1 - Y]), 40)
 
 

@@ -23,6 +23,7 @@ from hcdv.uses import diagnosis, explanation, forgetting, selection, suspects
 from hcdv.valuation.cost import estimated_seconds
 from hcdv.valuation.duration import in_words
 from hcdv.valuation.methods import value
+from hcdv.valuation.payoffs import how_to_go_on
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +45,7 @@ class HCDV(BaseEstimator):
     utility
         "auto" (= "kernel"), "linear", "fourier", "knn", "soft-knn", "threshold-knn", settings
         from `hcdv.valuation.utility`, a scikit-learn estimator, or a function of row indices.
+        The settings can name a checkpoint, from which a fit that was cut short goes on.
     metric : {"auto", "loss", "accuracy", "balanced_accuracy", "auc", "r2"}
         What a model is judged by. "auto": the share of squared loss explained.
     dispersion_weight, consistency_weight : float
@@ -152,7 +154,11 @@ class HCDV(BaseEstimator):
             grown = clock.perf_counter()
             estimated = estimated_seconds(intake.case, tree, plan)
             log.info("about %s of work: %s", in_words(estimated), plan.in_words())
-            valuation = value(intake.case, tree, plan, self._progress())
+            try:
+                valuation = value(intake.case, tree, plan, self._progress())
+            except KeyboardInterrupt as stopped:
+                stopped.add_note(how_to_go_on(plan.utility, plan.seed))
+                raise
         done = clock.perf_counter()
         seconds = {
             "embed": embedded - started, "tree": grown - embedded, "value": done - grown,
