@@ -68,12 +68,13 @@ class MeanGame:
         """Say before long work how long it will take; what is played for that is kept."""
         if self.estimated or len(masks) < _TOLD or not hasattr(self.games[0], "report"):
             return
-        cost = self.games[0].estimate_seconds(masks)
+        least = min(self.games, key=lambda game: game.report.fits)  # others may be resumed
+        cost = least.estimate_seconds(masks)
         self.estimated.append(cost.seconds * len(self.games))
         if self.estimated[0] >= _LONG:
             log.info(
                 "about %s of work: %s %s more", in_words(self.estimated[0]),
-                f"{cost.n_left * len(self.games):,}", self.games[0].unit,
+                f"{cost.n_left * len(self.games):,}", least.unit,
             )  # fmt: skip
 
     def report(self) -> dict[str, Any]:
