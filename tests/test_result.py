@@ -150,3 +150,9 @@ def test_fits_that_failed_are_counted_in_the_notes(method):
     assert noted(
         v, "fits failed and were paid as no data, the first with RuntimeError: too few"
     )
+
+
+def test_a_budget_too_small_for_one_round_is_noted():
+    v = quick(time_budget=1e-6).fit(X, Y, X_VAL, Y_VAL)
+    assert noted(v, "time_budget of 1e-06 s was passed")
+    assert not noted(quick(time_budget=3.0).fit(X, Y, X_VAL, Y_VAL), "time_budget")
