@@ -178,6 +178,11 @@ NOTED = {
     "nothing but one row": ((np.repeat(X[:1], 40, axis=0), Y), "all rows are identical"),
     "nothing but zeros": ((np.zeros((40, 3)), Y), "all rows are identical"),
     "one example of a class": ((X, np.arange(40) == 7), "class True has only 1 of 40 rows"),
+    "a rare class": (
+        (X, np.arange(40) > 37), 'class True has 5.0% of the rows, which move loss little',
+    ),
+    "text for labels": ((X, np.array(["no", "yes"])[Y]), "labels are text: 2 classes, 'no', 'yes'"),
+    "booleans for labels": ((X, Y > 0), "labels are booleans: 2 classes, False, True"),
     "a wide table": ((np.random.default_rng(0).normal(size=(50, 3000)), np.arange(50) % 2), "PCA"),
     "a very short table": ((X[:4], [0, 1, 0, 1]), "only 4 rows"),
     "two rows": ((X[:2], [0, 1]), "only 2 rows"),
@@ -201,10 +206,15 @@ def test_odd_data_are_valued_and_the_oddity_is_noted(given, note):
     assert v.checks_["sum_error"] <= 1e-9
 
 
-def test_plain_data_get_no_note_on_repeats_or_constants():
+def test_plain_data_get_no_note_on_repeats_constants_or_labels():
     notes = " ".join(quick().fit(X, Y, X_VAL, Y_VAL).notes_)
-    assert "more than once" not in notes
-    assert "constant" not in notes
+    for what in ("more than once", "constant", "labels are", "of the rows"):
+        assert what not in notes
+
+
+def test_no_other_metric_is_proposed_where_every_class_counts_alike():
+    notes = quick(metric="balanced_accuracy").fit(X, np.arange(40) > 37).notes_
+    assert not any("of the rows" in note for note in notes)
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "balanced_accuracy", "auc", "loss"])

@@ -143,9 +143,16 @@ class Moody(LogisticRegression):
         return super().fit(X, y, sample_weight)
 
 
-def test_fits_that_failed_are_counted_in_the_notes():
-    v = quick(utility=Moody(), leaf_size=18).fit(X, Y, X_VAL, Y_VAL)
-    assert v.checks_["failures"] > 0
+@pytest.mark.parametrize("method", ["nested", "winter", "paper"])
+def test_fits_that_failed_are_counted_in_the_notes(method):
+    v = quick(utility=Moody(), leaf_size=18, method=method).fit(X, Y, X_VAL, Y_VAL)
+    assert 0 < v.checks_["failures"] < v.checks_["fits"]
     assert noted(
         v, "fits failed and were paid as no data, the first with RuntimeError: too few"
     )
+
+
+def test_a_budget_too_small_for_one_round_is_noted():
+    v = quick(time_budget=1e-6).fit(X, Y, X_VAL, Y_VAL)
+    assert noted(v, "time_budget of 1e-06 s was passed")
+    assert not noted(quick(time_budget=3.0).fit(X, Y, X_VAL, Y_VAL), "time_budget")

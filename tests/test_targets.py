@@ -23,6 +23,8 @@ REFUSED = {
     "infinity": (np.r_[np.inf, X[1:, 0]], "infinity in 1 rows"),
     "many labels a row": (np.c_[Y, 1 - Y], "Multi-label targets are not supported"),
     "lists of labels": ([[1], [0, 1]] * 20, "Multi-label targets are not supported"),
+    "sets of labels": ([{1, 2}, {1}] * 20, "got {1, 2}. Multi-label"),
+    "tuples of labels": (pd.Series([(1, 2), (1,)] * 20), r"got \(1, 2\). Multi-label"),
     "complex numbers": (Y + 1j, "complex data not supported"),
     "one number throughout": (np.full(40, 0.5), "y must vary, got the number 0.5"),
 }
@@ -37,7 +39,9 @@ def test_labels_that_make_no_sense_are_refused(y, says):
 def test_a_sparse_matrix_of_labels_is_refused():
     from scipy.sparse import csr_array
 
-    with pytest.raises(DataError, match="one label a row, got a sparse matrix"):
+    with pytest.raises(
+        DataError, match=r"got a sparse matrix\. Multi-label targets are not"
+    ):
         as_labels(csr_array(np.c_[Y, 1 - Y]), 40)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time as clock
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from hcdv.engines.local import one_thread_each
+from hcdv.engines.local import one_thread_each, watched
 from hcdv.intake import EncoderSettings, Intake, build_case, read_table
 from hcdv.result import Run, run_of
 from hcdv.settings import checked_plan, grown_tree
@@ -23,6 +24,9 @@ from hcdv.uses import diagnosis, explanation, forgetting, selection, suspects
 from hcdv.valuation.cost import estimated_seconds
 from hcdv.valuation.duration import in_words
 from hcdv.valuation.methods import value
+from hcdv.valuation.payoffs import how_to_go_on
+from hcdv.valuation.plan import Plan
+from hcdv.valuation.utility import Payoffs, Retrained
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +48,7 @@ class HCDV(BaseEstimator):
     utility
         "auto" (= "kernel"), "linear", "fourier", "knn", "soft-knn", "threshold-knn", settings
         from `hcdv.valuation.utility`, a scikit-learn estimator, or a function of row indices.
+        The settings can name a checkpoint, from which a fit that was cut short goes on.
     metric : {"auto", "loss", "accuracy", "balanced_accuracy", "auc", "r2"}
         What a model is judged by. "auto": the share of squared loss explained.
     dispersion_weight, consistency_weight : float
@@ -152,7 +157,12 @@ class HCDV(BaseEstimator):
             grown = clock.perf_counter()
             estimated = estimated_seconds(intake.case, tree, plan)
             log.info("about %s of work: %s", in_words(estimated), plan.in_words())
-            valuation = value(intake.case, tree, plan, self._progress())
+            try:
+                with self._clock(plan, estimated) as tick, watched(tick):
+                    valuation = value(intake.case, tree, plan, self._progress())
+            except KeyboardInterrupt as stopped:
+                stopped.add_note(how_to_go_on(plan.utility, plan.seed))
+                raise
         done = clock.perf_counter()
         seconds = {
             "embed": embedded - started, "tree": grown - embedded, "value": done - grown,
@@ -258,6 +268,14 @@ class HCDV(BaseEstimator):
         from hcdv.progress import bar
 
         return bar("coalitions")
+
+    def _clock(self, plan: Plan, estimated: float) -> AbstractContextManager[Any]:
+        """A bar along the time expected, except for models trained anew: these are counted."""
+        from hcdv.progress import timed_bar
+
+        counted = isinstance(plan.utility, Payoffs | Retrained)
+        expected = max(estimated, plan.time_budget or 0.0)
+        return timed_bar("valuing", expected if self.verbose and not counted else 0.0)
 
     def __sklearn_tags__(self) -> Any:
         """A target is required; sparse rows are welcome."""

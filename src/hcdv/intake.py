@@ -21,6 +21,7 @@ from hcdv.embedding.rows import Rows, read_rows
 from hcdv.embedding.tables import TableEncoder
 from hcdv.errors import DataError
 from hcdv.judging import Folds, group_folds, random_folds, time_folds
+from hcdv.oddities import label_notes, row_notes
 from hcdv.targets import Target, as_labels, read_target, resolve_metric
 from hcdv.valuation.contexts import mix
 from hcdv.valuation.points import Case, Judge, Originals, Points
@@ -126,7 +127,7 @@ def build_case(
     n_jobs: int | None,
 ) -> Intake:
     """Embed the rows, and set up who judges whom."""
-    target, n = table.target, len(table.rows)
+    target = table.target
     judged = _validation(X_val, y_val, target)
     if judged is not None and not target.n_classes:
         numbers = judged[1].astype(np.float64)
@@ -165,8 +166,8 @@ def build_case(
     originals = Originals(table.rows.table, target.labels, originals_judged, table.position)
     notes = [
         *table_encoder.notes,
-        *_row_notes(numbers, target, table.rows),
-        *_notes(target, judged, n),
+        *row_notes(numbers, target, table.rows),
+        *label_notes(target, table.metric, judged),
     ]
     reason = getattr(encoder, "reason", "")
     if reason:
@@ -380,56 +381,3 @@ def _ids(ids: Any, n: int) -> NDArray[Any]:
             "Drop the repeated rows, or leave ids out to use row numbers."
         )
     return found
-
-
-def _row_notes(X: Any, target: Target, rows: Rows) -> list[str]:
-    """Constant columns of a plain array, and rows that are there more than once."""
-    notes: list[str] = []
-    dense = isinstance(X, np.ndarray)
-    if rows.kind == "array":  # a frame's constant columns are noted by name
-        constant = np.flatnonzero(X.max(axis=0) == X.min(axis=0))
-        if 0 < len(constant) < X.shape[1]:
-            shown = ", ".join(map(str, constant[:5])) + (" …" if len(constant) > 5 else "")
-            notes.append(f"{len(constant)} columns are constant and carry nothing: {shown}")
-    flat = X.reshape(len(X), -1) if dense else X
-    mark = np.random.default_rng(0).normal(size=flat.shape[1])  # equal rows, equal sums
-    total = np.einsum("nd,d->n", flat, mark) if dense else flat @ mark
-    first, code, count = np.unique(total, return_inverse=True, return_counts=True)
-    if len(first) == 1:
-        notes.append("all rows are identical: their labels alone can tell them apart")
-    elif len(first) < len(total):
-        pairs = np.unique(np.stack([code, _label_codes(target)]), axis=1)
-        mixed = np.bincount(pairs[0], minlength=len(first)) > 1
-        notes.append(
-            f"{int(count[count > 1].sum())} rows are there more than once, "
-            f"{int(count[mixed].sum())} of them with different labels"
-        )
-    return notes
-
-
-def _label_codes(target: Target) -> NDArray[np.intp]:
-    return np.unique(target.labels, return_inverse=True)[1]
-
-
-def _notes(target: Target, judged: Any, n: int) -> list[str]:
-    notes: list[str] = []
-    if target.classes is not None:
-        code = target.coded(target.labels)
-        count = np.bincount(code, minlength=target.n_classes)
-        if count.min() < 5:
-            rare = target.classes[int(np.argmin(count))].item()
-            notes.append(
-                f"class {rare!r} has only {count.min()} of {n} rows: its values are rough"
-            )
-        if judged is not None:
-            seen = np.bincount(target.coded(judged[1]), minlength=target.n_classes) > 0
-            if not seen.all():
-                lost = ", ".join(map(repr, target.classes[~seen][:5].tolist()))
-                notes.append(
-                    f"validation has no row of class {lost}: its rows are judged by others"
-                )
-    if judged is None:
-        notes.append(
-            "no validation set: folds of the training rows judge models taught with the others"
-        )
-    return notes

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+LONG = 3.0  # seconds that need no announcement
 
 
 def bar(what: str) -> Callable[[int, int], None]:
@@ -21,3 +25,25 @@ def bar(what: str) -> Callable[[int, int], None]:
             drawn.pop("bar").close()
 
     return show
+
+
+@contextmanager
+def timed_bar(what: str, expected: float) -> Iterator[Callable[[], None]]:
+    """A callback that moves a bar along the seconds expected; past them the bar is full."""
+    if expected < LONG:
+        yield lambda: None
+        return
+    from tqdm.auto import tqdm
+
+    minutes, seconds = divmod(round(expected), 60)
+    about = f"{{elapsed}} of about {minutes:02}:{seconds:02}"
+    started = time.monotonic()
+    with tqdm(
+        total=expected, desc=what, disable=None, leave=False,
+        bar_format="{desc}: {percentage:3.0f}%|{bar}| " + about,
+    ) as drawn:  # fmt: skip
+
+        def tick() -> None:
+            drawn.update(min(time.monotonic() - started, expected) - drawn.n)
+
+        yield tick

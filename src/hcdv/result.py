@@ -16,6 +16,7 @@ from hcdv.valuation.plan import Plan
 from hcdv.valuation.points import Case
 from hcdv.valuation.utility import LeastSquares, Retrained
 
+_OVER = 1.5  # times the budget, beyond which it is said to be passed
 _RANKS_ALIKE = 0.8  # rank correlation below which the surrogate is doubted
 
 if TYPE_CHECKING:
@@ -176,10 +177,20 @@ def run_of(
     seconds: dict[str, float],
 ) -> Run:  # fmt: skip
     """Bring the pieces of a fit together."""
-    notes = [*intake.notes, *_notes(table, plan, valuation)]
+    notes = [*intake.notes, *_notes(table, plan, valuation), *_budget_notes(plan, seconds)]
     return Run(
         intake.case, tree, plan, valuation, table.target, table.ids, seconds, notes
     )  # fmt: skip
+
+
+def _budget_notes(plan: Plan, seconds: dict[str, float]) -> list[str]:
+    """A round is never cut: a budget below that of one is told to be so."""
+    took, budget = seconds["value"], plan.time_budget
+    if budget is None or took <= _OVER * budget:
+        return []
+    took_so_long = f"as one round of sampling took {took:.2g} s"
+    way_out = "set n_contexts and n_permutations lower"
+    return [f"time_budget of {budget:g} s was passed, {took_so_long}: {way_out}"]
 
 
 def _notes(table: Table, plan: Plan, valuation: Valuation) -> list[str]:

@@ -49,7 +49,8 @@ def as_labels(y: Any, n_rows: int, name: str = "y") -> NDArray[Any]:
         )
     if hasattr(y, "toarray"):
         raise DataError(
-            f"{name} must be one label a row, got a sparse matrix. Pass an array."
+            f"{name} must be one label a row, got a sparse matrix. Multi-label targets are not "
+            "supported: pass one label column as an array."
         )
     try:
         labels = np.asarray(y)
@@ -73,7 +74,21 @@ def as_labels(y: Any, n_rows: int, name: str = "y") -> NDArray[Any]:
     if labels.dtype.kind == "c":
         raise DataError(f"{name} must be real: complex data not supported.")
     _refuse_holes(labels, name)
+    _refuse_several(labels, name)
     return _unboxed(labels) if labels.dtype.kind == "O" else labels
+
+
+def _refuse_several(labels: NDArray[Any], name: str) -> None:
+    """Rows of a set, list or tuple of labels would pass for so many different classes."""
+    if labels.dtype.kind != "O":
+        return
+    several = (set, frozenset, list, tuple, dict, np.ndarray)
+    odd = next((label for label in labels if isinstance(label, several)), None)
+    if odd is not None:
+        raise DataError(
+            f"{name} must have one label a row, got {odd!r}. Multi-label targets are not "
+            "supported: value one label column at a time."
+        )
 
 
 def _unboxed(labels: NDArray[Any]) -> NDArray[Any]:

@@ -155,6 +155,6 @@ def _shape_notes(n_rows: int, n_columns: int) -> list[str]:
         notes.append(f"only {n_rows} rows: values of so few points are very uncertain")
     if n_columns > n_rows:
         notes.append(
-            f"more columns ({n_columns}) than rows ({n_rows}): prefer encoder='pca'"
+            f"more columns ({n_columns}) than rows ({n_rows}): chance can look like a pattern"
         )
     return notes

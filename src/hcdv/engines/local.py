@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Lock
 from typing import TypeVar
 
@@ -65,14 +66,32 @@ def one_thread_each() -> Iterator[None]:
                 _PINNED.limits.restore_original_limits()
 
 
+_TICK: ContextVar[Callable[[], object]] = ContextVar("tick", default=lambda: None)
+
+
+@contextmanager
+def watched(tick: Callable[[], object]) -> Iterator[None]:
+    """Call tick whenever a block of work is done within a with block."""
+    token = _TICK.set(tick)
+    try:
+        yield
+    finally:
+        _TICK.reset(token)
+
+
 def ordered_map(
     work: Callable[[Task], Answer], tasks: Iterable[Task], n_jobs: int | None = None
 ) -> Iterator[Answer]:
     """Yield work(task) in task order, computing at most two tasks ahead per worker."""
-    workers = n_workers(n_jobs)
+    workers, tick = n_workers(n_jobs), _TICK.get()
+
+    def done(answer: Answer) -> Answer:
+        tick()
+        return answer
+
     with one_thread_each():
         if workers == 1:
-            yield from map(work, tasks)
+            yield from (done(work(task)) for task in tasks)
             return
         pending: deque[Future[Answer]] = deque()
         with ThreadPoolExecutor(workers) as pool:
@@ -80,9 +99,9 @@ def ordered_map(
                 for task in tasks:
                     pending.append(pool.submit(work, task))
                     if len(pending) >= 2 * workers:
-                        yield pending.popleft().result()
+                        yield done(pending.popleft().result())
                 while pending:
-                    yield pending.popleft().result()
+                    yield done(pending.popleft().result())
             finally:
                 for future in pending:
                     future.cancel()

@@ -28,7 +28,7 @@ from hcdv.hierarchy.tree import Tree
 from hcdv.valuation.coalition_game import Game, shapley_exact, winter_sampled
 from hcdv.valuation.nested import Valuation, assemble
 from hcdv.valuation.orders import flat
-from hcdv.valuation.payoffs import coalition_game
+from hcdv.valuation.payoffs import MeanGame, added, coalition_game
 from hcdv.valuation.plan import Plan
 from hcdv.valuation.points import Case
 from hcdv.valuation.pointwise import Probe
@@ -62,6 +62,9 @@ class _Walk:
     raw: NDArray[np.float64]  # (m,)  ψ̂ before it was fitted to the pot
     stderr: NDArray[np.float64]  # (m,)
     counts: dict[str, int] = field(default_factory=dict)
+    reports: list[dict[str, Any]] = field(
+        default_factory=list
+    )  # of models trained, by game
 
     def count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
@@ -89,7 +92,11 @@ def value_paper(
     surplus = found.surplus | {"dispersion": float(walk.nodes.dispersion[0])}
     spread = walk.stderr[tree.leaf_of_row] / tree.size[tree.leaf_of_row]
     consistency = tree.node_sums(found.parts["consistency"])
-    notes = {"reading": "siblings, ratio to the parent's pot", **walk.counts}
+    notes = {
+        "reading": "siblings, ratio to the parent's pot",
+        **walk.counts,
+        **added(walk.reports),
+    }
     return Valuation(
         parts, np.hypot(spread, found.stderr), np.hypot(walk.stderr, found.node_stderr),
         walk.raw + consistency, walk.nodes.total - walk.raw, surplus, found.doubts, probe, notes,
@@ -106,8 +113,14 @@ def _games(
         n_jobs=plan.n_jobs, seed=plan.seed, progress=progress,
     )  # fmt: skip
 
+    place = len(walk.reports)
+    walk.reports.append({})
+
     def utility(masks: NDArray[np.bool_]) -> NDArray[np.float64]:
-        return of_utility(np.column_stack([masks, np.zeros(len(masks), dtype=bool)]))
+        paid = of_utility(np.column_stack([masks, np.zeros(len(masks), dtype=bool)]))
+        if isinstance(of_utility, MeanGame):
+            walk.reports[place] = of_utility.report()
+        return paid
 
     points = case.points
     if not points.n_classes:

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, cast
 
@@ -163,12 +164,12 @@ class CachedGame(ABC):
             "payoffs": np.array([p.payoff for p in played], np.float64),
             "outcomes": np.array([p.outcome for p in played], np.uint8),
             "first_error": np.array(self.report.first_error),
-            "game": np.array(self._fingerprint()),
+            "game": np.array(self.fingerprint),
         }
 
     def load_cache(self, arrays: Mapping[str, NDArray[np.generic]]) -> int:
         """Take payoffs another instance of the same game has exported; return how many."""
-        if str(arrays["game"]) != self._fingerprint():
+        if str(arrays["game"]) != self.fingerprint:
             raise DataError(
                 "The saved payoffs belong to another game: data, groups, model, scorer and "
                 "seed must be the same. Start without them, or pass what made them."
@@ -222,7 +223,9 @@ class CachedGame(ABC):
         self._play_new([np.packbits(mask).tobytes()], mask[None], progress=None)
         return time.perf_counter() - start
 
-    def _fingerprint(self) -> str:
+    @cached_property
+    def fingerprint(self) -> str:
+        """What the payoffs depend on, as a short text: equal for another instance of the game."""
         digest = blake2b(self._identity(), digest_size=16)
         digest.update(np.ascontiguousarray(self.groups).tobytes())
         return digest.hexdigest()

@@ -7,6 +7,7 @@ estimator, or a function of row indices; `resolve_utility` makes a settings obje
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -69,21 +70,30 @@ class Retrained:
 
     scorer: None for the run's metric, a scikit-learn scorer's name, or scorer(model, X, y).
     bounds and empty state the range of the score and its value without data, where unknown.
+    checkpoint: a file to keep scores in while models are trained. A fit that was cut short
+    goes on from it, with the same data, settings and `random_state`. Other data or settings
+    start anew beside them, but functions, such as a scorer, are known by their name alone.
     """
 
     estimator: Any
     scorer: Any = None
     bounds: tuple[float, float] | None = None
     empty: float | None = None
+    checkpoint: str | os.PathLike[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Payoffs:
-    """Your own payoff, function(row indices) → number within `bounds`."""
+    """Your own payoff, function(row indices) → number within `bounds`.
+
+    checkpoint: a file to keep payoffs in, as for `Retrained`. The function is known by its
+    name and the tree alone: name another file when you change it, or the data it reads.
+    """
 
     function: Callable[[Any], float]
     bounds: tuple[float, float] = (0.0, 1.0)
     empty: float | None = None
+    checkpoint: str | os.PathLike[str] | None = None
 
 
 Utility = LeastSquares | Neighbours | Retrained | Payoffs

@@ -21,7 +21,7 @@ from hcdv.valuation.coalition_game import from_walks, walk
 from hcdv.valuation.coalitions import Upper
 from hcdv.valuation.nested import Valuation, assemble, surrogate_check
 from hcdv.valuation.orders import nested_orders, nesting
-from hcdv.valuation.payoffs import coalition_game
+from hcdv.valuation.payoffs import MeanGame, coalition_game
 from hcdv.valuation.plan import Plan
 from hcdv.valuation.points import Case
 from hcdv.valuation.pointwise import Probe
@@ -40,7 +40,7 @@ def value_winter(
     points = point_tree(tree)
     rng = np.random.default_rng([plan.seed, 4, 0])
     nested = nested_orders(points.parent, plan.n_permutations, rng)
-    rows = points.row_of_leaf
+    rows, notes = points.row_of_leaf, dict[str, Any]()
     if isinstance(plan.utility, LeastSquares):
         payoff = _probe_walks(case, probe, rows[nested.order], plan.n_jobs)
     else:
@@ -51,6 +51,7 @@ def value_winter(
             n_jobs=plan.n_jobs, seed=plan.seed, progress=progress,
         )  # fmt: skip
         payoff = walk(game, nested.order)
+        notes |= game.report() if isinstance(game, MeanGame) else {}
     estimate = from_walks(points.parent, nested, payoff)
     leaves = nesting(points.parent).leaves
     utility, error = np.empty(len(case.points)), np.empty(len(case.points))
@@ -60,7 +61,7 @@ def value_winter(
     as_player = estimate.value[points.node] + tree.node_sums(
         found.parts["dispersion"] + found.parts["consistency"]
     )
-    notes: dict[str, Any] = {"n_payoffs": int(payoff.size), "coalitions_exact": False}
+    notes |= {"n_payoffs": int(payoff.size), "coalitions_exact": False}
     if isinstance(plan.utility, LeastSquares):
         upper = Upper.of(tree, rows_each=plan.game_rows)
         game = probe.game(case, upper.code, len(upper.players), plan.n_jobs, keep_as="game")
