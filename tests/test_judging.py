@@ -74,7 +74,7 @@ def test_near_copies_in_one_group_do_not_vouch_for_each_other():
     X = X + 0.01 * rng.normal(size=X.shape)
     apart = quick(consistency_weight=0).fit(X, y, groups=np.arange(120) // 4)
     mixed = quick(consistency_weight=0).fit(X, y)
-    assert mixed.surplus_ > 0.5
+    assert mixed.surplus_ > 0.35
     assert apart.surplus_ < 0.2
 
 

@@ -141,7 +141,8 @@ def build_case(
     numbers = table_encoder.transform(table.rows)
     _refuse_huge(numbers)
     X = table.rows.frame if _takes_frame(encoder, table.rows) else numbers
-    folds = _folds(table, target, seed, need=judged is None or encoder.supervised)
+    ruled = table.groups is not None or table.time is not None
+    folds = _folds(table, target, seed, need=judged is None or encoder.supervised or ruled)
     rng = np.random.default_rng([seed, 0])
     code = target.coded(target.labels)
     with _told_of_validation():
@@ -173,8 +174,9 @@ def build_case(
     if reason:
         notes.append(f"encoder: {reason}")
     return Intake(
-        Case(points, judges, judging_view, originals), table_encoder, encoder, notes
-    )
+        Case(points, judges, judging_view, originals, folds.asking if ruled else None),
+        table_encoder, encoder, notes,
+    )  # fmt: skip
 
 
 def _embedded(

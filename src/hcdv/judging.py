@@ -27,6 +27,16 @@ class Folds:
     judging: NDArray[np.intp]  # (K,)  the fold behind each judge
     eligible: NDArray[np.bool_]  # (K, n_folds)
 
+    @property
+    def asking(self) -> NDArray[np.bool_]:
+        """Row k: the folds whose models are asked about labels of fold k: those it judges.
+
+        Where it judges nobody, its own, each row left out in turn.
+        """
+        asking = np.eye(self.eligible.shape[1], dtype=bool)
+        asking[self.judging] = self.eligible
+        return asking
+
 
 def random_folds(
     key: NDArray[np.uint64], codes: NDArray[Any] | None, seed: int, n_folds: int = N_FOLDS

@@ -240,6 +240,7 @@ def test_a_folder_in_the_place_of_a_file_is_named(run):
         lambda s: s.arrays.update({"part.utility": np.full(24, np.nan)}),
         lambda s: s.arrays.update({"view 0.Z": np.zeros((24, 7))}),
         lambda s: s.arrays.update({"features 0.turn": np.zeros((2, 2))}),
+        lambda s: s.arrays.pop("features 0.offset"),
         lambda s: s.arrays.update({"moments 0.V": np.zeros((2, 2))}),
         lambda s: s.arrays.update({"judge 0.rows": np.array([99])}),
         lambda s: s.kinds.update(labels="|O8"),

@@ -1,9 +1,12 @@
 """Wrong labels are doubted inside each class, however rare; evidence's warning 14 in small."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cases import a_case, cross_fitted, some_points, validated
+from hcdv.judging import time_folds
 from hcdv.valuation.calibration import margins
 from hcdv.valuation.doubts import label_doubts
 from hcdv.valuation.features import kernel_features, linear_features
@@ -153,6 +156,51 @@ def test_no_row_teaches_the_models_that_judge_its_own_fold():
     assert points.fold[3] == 0
     changed = np.flatnonzero((one.scores != two.scores).any(axis=0))
     assert changed.tolist() == [3]
+
+
+def paired(n_folds=4):
+    """Labels by chance, every row there twice, and both of a pair in one fold."""
+    rng = np.random.default_rng(0)
+    one = rng.normal(size=(300, 6))
+    one /= np.linalg.norm(one, axis=1, keepdims=True)
+    fold = np.repeat(rng.integers(0, n_folds, 300), 2)
+    key = np.arange(600).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return Points(np.repeat(one, 2, axis=0), np.repeat(np.arange(300) % 2, 2), 2, key, fold)
+
+
+def test_copies_in_a_fold_that_is_held_out_do_not_vouch_for_each_other():
+    points = paired()
+    case = validated(points, points)
+    features = [kernel_features(points.Z, 20, np.random.default_rng(0))]
+    free = label_doubts(case, features, 0, None)
+    ruled = label_doubts(replace(case, doubters=~np.eye(4, dtype=bool)), features, 0, None)
+    assert free.margins.mean() > 0.03
+    assert np.nanmean(ruled.margins) < 0.01
+    assert np.array_equal((~np.isnan(ruled.margins)).sum(axis=0), np.full(600, 2))
+
+
+def test_labels_in_a_block_of_time_are_judged_by_earlier_blocks():
+    """The first block, which has none, by its own other rows."""
+    points = some_points(160, 2, 3, n_folds=4)
+    asking = time_folds(points.fold, 3).asking
+    assert asking.tolist() == [
+        [True, False, False, False], [True, False, False, False],
+        [True, True, False, False], [True, True, True, False],
+    ]  # fmt: skip
+    features = [linear_features(points.Z)]
+    found = []
+    for later in (
+        points.target,
+        np.where(points.fold >= 2, 1 - points.target, points.target),
+    ):
+        changed = replace(points, target=later)
+        case = replace(validated(changed, points), doubters=asking)
+        found.append(label_doubts(case, features, 0, None).scores)
+    assert np.isfinite(found[0]).all()
+    early = points.fold < 2
+    # class weights are of all rows: both classes weigh alike before and after, nearly
+    assert found[1][:, early] == pytest.approx(found[0][:, early], abs=0.05)
+    assert np.abs(found[1][:, ~early] - found[0][:, ~early]).mean() > 0.1
 
 
 def test_workers_and_row_order_do_not_matter():

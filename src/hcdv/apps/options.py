@@ -48,7 +48,7 @@ _OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--out", "Folder to write; it must be new. Default: TABLE's name with .hcdv, here.", _RUN),
     ("--id", "Column that names the rows; their order then does not matter.", _COLUMN),
     ("--groups", "Rows of one group never judge each other.", _COLUMN),
-    ("--time", "Rows are judged by later rows only.", _COLUMN),
+    ("--time", "Models are judged on later rows than they learned from.", _COLUMN),
     ("--weight", "How much each row counts.", _COLUMN),
     ("--drop", "Column to leave out; may be repeated.", {**_COLUMN, "multiple": True}),
     ("--encoder", "How rows become vectors; mlp and conv need torch.", _one_of(_ENCODERS)),

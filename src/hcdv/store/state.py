@@ -101,6 +101,8 @@ def _put_case(case: Case, shelf: Shelf) -> None:
     _put_rows("rows", case.points, shelf)
     shelf.put("position", case.originals.position)
     shelf.put("judging_view", case.judging_view)
+    if case.doubters is not None:
+        shelf.put("doubters", case.doubters)
     judges: list[dict[str, Any]] = []
     for k, judge in enumerate(case.judges):
         shelf.put(f"judge {k}.eligible", judge.eligible)
@@ -154,9 +156,13 @@ def _taken_case(shelf: Shelf, own: dict[str, Any], n: int, target: Target) -> Ca
     position = shelf.index("position", (n,), n)
     if np.bincount(position, minlength=n).max(initial=0) > 1:
         raise ValueError("position must name every row once")
-    return Case(
-        views, judges, judging_view, Originals(None, target.labels, judged, position)
+    doubters = (
+        shelf.get("doubters", (n_folds, n_folds), "b")
+        if "doubters" in shelf.arrays
+        else None
     )
+    originals = Originals(None, target.labels, judged, position)
+    return Case(views, judges, judging_view, originals, doubters)
 
 
 def _taken_rows(
@@ -244,6 +250,8 @@ def _taken_probe(shelf: Shelf, n_columns: int, case: Case) -> Probe:
 
 def _taken_features(shelf: Shelf, k: int, n_inputs: int) -> dict[str, NDArray[Any]]:
     names = [name for name in _OF_FEATURES if f"features {k}.{name}" in shelf.arrays]
+    if (names and "offset" not in names) or names == ["offset"]:
+        raise ValueError(f"features {k} lack their basis or offset")
     width = shelf.arrays[f"features {k}.basis"].shape[-1] if names else 0
     shapes = {"basis": (n_inputs, width), "offset": (width,), "turn": (width, width)}
     return {name: shelf.get(f"features {k}.{name}", shapes[name], "f") for name in names}

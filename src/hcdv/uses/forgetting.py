@@ -94,7 +94,7 @@ def restricted(case: Case, keep: NDArray[np.bool_]) -> Case:
     originals = Originals(
         _rows(case.originals.table, keep), case.originals.labels[keep], judged, position
     )
-    return Case(views, judges, case.judging_view, originals)
+    return Case(views, judges, case.judging_view, originals, case.doubters)
 
 
 def _in_users_order(case: Case, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from hcdv.engines.local import n_workers, one_thread_each
 from hcdv.hierarchy.tree import Tree
 from hcdv.valuation.coalition_game import count_payoffs
 from hcdv.valuation.coalitions import Upper
-from hcdv.valuation.doubts import thresholds_of
+from hcdv.valuation.doubts import asked_folds, thresholds_of
 from hcdv.valuation.nested import context_shape
 from hcdv.valuation.plan import ENUMERATED, ENUMERATED_DEEP, Plan
 from hcdv.valuation.points import Case
@@ -64,8 +64,7 @@ def operations(case: Case, tree: Tree, plan: Plan) -> dict[str, float]:
 
 def _doubts(case: Case, D: int, C: int, n: int) -> float:
     """Two probes, of widths d + 1 and D, in every view."""
-    views = len(np.unique(case.judging_view))
-    n_orders = 2 * views if views > 1 else 4
+    n_orders = len(asked_folds(case)[0])
     contexts = n_orders * thresholds_of(n)
     total = 0.0
     for width in {case.points.Z.shape[1] + 1, D}:

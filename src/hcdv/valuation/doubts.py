@@ -81,23 +81,38 @@ def label_doubts(
     case: Case, features: list[FeatureMap], seed: int, n_jobs: int | None, number: int = 0
 ) -> Doubts:
     """Ask the linear and the kernel probe of every context of a round about every row."""
-    views = np.unique(case.judging_view)
-    held_out = len(views) > 1  # one encoder a fold: each judges its own fold only
-    n_orders = 2 * len(views) if held_out else 4
+    view_of, judged, barred = asked_folds(case)
+    n_orders = len(view_of)
     n_thresholds = thresholds_of(len(case.points))
     first = FIRST_STREAM + number * n_orders
     contexts = share_contexts(n_orders, n_thresholds, seed, *SHARES, first=first)
-    view_of = (
-        np.tile(views, n_orders // len(views)) if held_out else np.repeat(views, n_orders)
-    )
-    asked = [
-        _of_view(case, view, features[view], contexts.take(np.flatnonzero(view_of == view)),
-                 held_out, seed, n_jobs)
-        for view in views
-    ]  # fmt: skip
+    asked: list[Agreement] = []
+    for view in np.unique(view_of):
+        of = np.flatnonzero(view_of == view)
+        asked.append(
+            _of_view(
+                case.views[view], features[view], contexts.take(of), judged[of], barred[of],
+                seed, n_jobs,
+            )
+        )  # fmt: skip
     margins = np.concatenate([one.margin for one in asked])
     scores = np.sum([one.scores for one in asked], axis=0)
     return Doubts.of(case.points, margins, scores)
+
+
+def asked_folds(
+    case: Case,
+) -> tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Of every order: its view, the folds it judges, (R, F), and those it never learns from.
+
+    Two orders a fold where folds are held out; else four that judge every row.
+    """
+    asking = case.asking
+    if asking is None:
+        nobody = np.zeros((4, len(case.judging_view)), dtype=bool)
+        return np.full(4, case.judging_view[0]), ~nobody, nobody
+    folds = np.tile(np.arange(len(asking)), 2)
+    return case.judging_view[folds], np.eye(len(asking), dtype=bool)[folds], ~asking[folds]
 
 
 def thresholds_of(n_points: int) -> int:
@@ -106,18 +121,14 @@ def thresholds_of(n_points: int) -> int:
 
 
 def _of_view(
-    case: Case,
-    view: int,
+    points: Points,
     kernel: FeatureMap,
     contexts: Contexts,
-    held_out: bool,
+    judged: NDArray[np.bool_],
+    barred: NDArray[np.bool_],
     seed: int,
     n_jobs: int | None,
 ) -> Agreement:
-    points = case.views[view]
-    own = case.judging_view == view if held_out else np.ones(len(case.judging_view), bool)
-    judged = np.tile(own, (contexts.n_orders, 1))
-    barred = judged if held_out else ~judged
     weight = class_weights(points)
     probes = [(linear_features(points.Z), LINEAR_RIDGE)]
     if kernel.kind != "linear":

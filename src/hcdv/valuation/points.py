@@ -107,6 +107,19 @@ class Case:
         np.intp
     ]  # (n_folds,)  the view in which a fold's labels are doubted
     originals: Originals
+    doubters: NDArray[np.bool_] | None = None  # (n_folds, n_folds)  see `asking`
+
+    @property
+    def asking(self) -> NDArray[np.bool_] | None:
+        """Row k: the folds that teach the models asked about labels of fold k.
+
+        None: all rows do, each left out of the model that is asked about it. Groups, time
+        and encoders that saw the labels need folds held out whole; the first block in time
+        has no earlier one, and asks itself, row by row.
+        """
+        if self.doubters is None and len(np.unique(self.judging_view)) > 1:
+            return ~np.eye(len(self.judging_view), dtype=bool)
+        return self.doubters
 
     @property
     def points(self) -> Points:
