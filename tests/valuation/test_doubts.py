@@ -161,7 +161,7 @@ def test_no_row_teaches_the_models_that_judge_its_own_fold():
 def paired(n_folds=4):
     """Labels by chance, every row there twice, and both of a pair in one fold."""
     rng = np.random.default_rng(0)
-    one = rng.normal(size=(300, 6))
+    one = rng.normal(size=(300, 60))
     one /= np.linalg.norm(one, axis=1, keepdims=True)
     fold = np.repeat(rng.integers(0, n_folds, 300), 2)
     key = np.arange(600).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -171,11 +171,11 @@ def paired(n_folds=4):
 def test_copies_in_a_fold_that_is_held_out_do_not_vouch_for_each_other():
     points = paired()
     case = validated(points, points)
-    features = [kernel_features(points.Z, 20, np.random.default_rng(0))]
+    features = [linear_features(points.Z)]
     free = label_doubts(case, features, 0, None)
     ruled = label_doubts(replace(case, doubters=~np.eye(4, dtype=bool)), features, 0, None)
-    assert free.margins.mean() > 0.03
-    assert np.nanmean(ruled.margins) < 0.01
+    assert free.margins.mean() > 0.1
+    assert np.nanmean(ruled.margins) < 0.03
     assert np.array_equal((~np.isnan(ruled.margins)).sum(axis=0), np.full(600, 2))
 
 
