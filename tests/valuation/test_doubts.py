@@ -174,7 +174,7 @@ def test_copies_in_a_fold_that_is_held_out_do_not_vouch_for_each_other():
     features = [linear_features(points.Z)]
     free = label_doubts(case, features, 0, None)
     ruled = label_doubts(replace(case, doubters=~np.eye(4, dtype=bool)), features, 0, None)
-    assert free.margins.mean() > 0.1
+    assert free.margins.mean() > 0.05
     assert np.nanmean(ruled.margins) < 0.03
     assert np.array_equal((~np.isnan(ruled.margins)).sum(axis=0), np.full(600, 2))
 
