@@ -36,7 +36,7 @@ def main() -> None:
     \b
     hcdv value iris.csv --target species
     hcdv suspects iris.hcdv
-    hcdv select iris.hcdv --fraction 0.3 --how quota -o kept.csv
+    hcdv select iris.hcdv --fraction 0.3 -o kept.csv
 
     Tables are CSV, TSV, Parquet, Arrow or npz files. Rows are numbered from 0. Errors in
     the use of a command exit with 2, errors in data with 1.
@@ -362,7 +362,7 @@ def next_steps(run: Path, found: dict[str, Any]) -> str:
     return (
         f"run           {run}\n"
         f"next          hcdv suspects {name}\n"
-        f"              hcdv select {name} --fraction 0.3 --how quota -o kept.csv\n"
+        f"              hcdv select {name} --fraction 0.3 -o kept.csv\n"
         f"              hcdv explain {name} {row}"
     )
 

@@ -18,7 +18,7 @@ N_SUSPECTS = 5
 _MEANING = {
     "utility": "what they teach a model: {unit}",
     "dispersion": "how far apart they keep the classes, times its weight λ",
-    "consistency": "how well their labels agree with the others', times its weight κ",
+    "consistency": "nothing in sum: labels that look wrong pay the others, times their weight κ",
 }
 _UNITS = {
     "loss": "share of a blind guess's error that goes (1: all)",
@@ -55,6 +55,7 @@ def facts(model: HCDV, n_coalitions: int = N_COALITIONS) -> dict[str, Any]:
         "best_coalitions": ranked[:n_coalitions],
         "worst_coalitions": ranked[::-1][:n_coalitions],
         "n_suspects": len(flagged),
+        "share_wrong": run.valuation.doubts.chance.mean(),
         "suspects": flagged.head(N_SUSPECTS).to_dict("records"),
         "checks": run.checks,
         "notes": run.notes,
@@ -138,15 +139,17 @@ def _coalition(rank: str, each: dict[str, Any]) -> str:
 def _suspects(found: dict[str, Any]) -> list[str]:
     n, first = found["n_suspects"], found["suspects"]
     if not n:
-        return ["suspects      none: no label is contradicted by the others"]
+        return ["suspects      none: no label is more likely wrong than right"]
     shown = ", ".join(
         f"{each['row']} ({_label(each['given'])}, rather {_label(each['suggested'])})"
         for each in first
     )
     more = f", … {n - len(first):,} more" if n > len(first) else ""
-    one = n == 1
-    said = f"{n:,} row{'' if one else 's'} whose label{'' if one else 's'} the others contradict"
-    return [f"suspects      {said}: {shown}{more}"]
+    said = f"{_count(n, 'label')} more likely wrong than right: {shown}{more}"
+    share = (
+        f"{found['share_wrong']:.1%} of all labels are wrong, by the sum of their chances"
+    )
+    return [f"suspects      {said}", f"{'':<14}{share}"]
 
 
 def _checks(found: dict[str, Any]) -> list[str]:
@@ -179,8 +182,8 @@ def _notes(found: dict[str, Any]) -> list[str]:
 def suspects_text(frame: pd.DataFrame, n_more: int) -> str:
     """Suspects as a table, a line each."""
     if frame.empty:
-        return "no suspects: no label is contradicted by the others"
-    shown = frame.drop(columns=["is_suspect", "probability"])
+        return "no suspects: no label is more likely wrong than right"
+    shown = frame.drop(columns=["is_suspect", "score"])
     if (shown["id"].astype(str) == shown["row"].astype(str)).all():
         shown = shown.drop(columns="id")
     lines = [shown.to_string(index=False, float_format="{:.3f}".format)]
