@@ -1,12 +1,11 @@
-"""Which probe, which ρ, margins or votes: the choices behind the defaults, measured.
+"""Which probe and which ρ: the choices behind the defaults, measured.
 
     python benchmarks/probes.py --data FOLDER [--rows 1000] [--seeds 3] [-o FILE]
 
 A tenth of the training labels, and of 100 validation labels, is drawn anew among the other
 classes. AUROC: of a score as a sign of a flipped training label. `utility`: the part M of the
-values; `margin`: A, the mean margin of models taught without the row; `votes`: the share of
-them that agree with its label; `sd`: standard error of the sum of the flat values before
-it is corrected, over the surplus.
+values; `doubt`: the chance that the label is wrong; `sd`: standard error of the sum of the
+flat values before it is corrected, over the surplus.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ PROBES = {
     "fourier 512": LeastSquares(features="fourier", n_features=512),
     "kernel 64": LeastSquares(n_features=64),
     "kernel 128": LeastSquares(),
-    **{f"kernel 128, ρ = {r} n": LeastSquares(ridge=r) for r in (0.001, 0.003, 0.03, 0.1)},
+    **{f"kernel 128, ρ = {r} n": LeastSquares(ridge=r) for r in (0.001, 0.003, 0.01, 0.1)},
 }
 
 
@@ -55,8 +54,7 @@ def measured(X, y, n_rows: int, seed: int, utility: LeastSquares) -> dict[str, f
     clean = ~wrong
     return {
         "utility": roc_auc_score(clean, v.parts_["utility"]),
-        "margin": roc_auc_score(clean, found.doubts.agreement),
-        "votes": roc_auc_score(clean, found.doubts.votes),
+        "doubt": roc_auc_score(wrong, v.suspects().sort_values("row")["probability"]),
         "values": roc_auc_score(clean, v.values_),
         "surplus": found.surplus["utility"],
         "sd": v.checks_["stderr_before_correction"] / abs(found.surplus["utility"]),
@@ -75,16 +73,15 @@ def main() -> None:
     )
     args = parser.parse_args()
     cells = []
-    print("| set | probe | surplus M | sd | AUROC utility | margin | votes | values |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| set | probe | surplus M | sd | AUROC utility | doubt | values |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     for name, X, y in data_sets(args.data):
         for probe, utility in PROBES.items():
             runs = [measured(X, y, args.rows, seed, utility) for seed in range(args.seeds)]
             mean = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
             cells.append({"set": name, "probe": probe, **mean})
             shown = [
-                f"{mean[k]:.3f}"
-                for k in ("surplus", "sd", "utility", "margin", "votes", "values")
+                f"{mean[k]:.3f}" for k in ("surplus", "sd", "utility", "doubt", "values")
             ]
             print("| " + " | ".join([name, probe, *shown]) + " |", flush=True)
     args.out.write_text(

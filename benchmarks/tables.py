@@ -50,10 +50,19 @@ def detection(found: dict) -> pd.DataFrame:
 def probes(found: dict) -> pd.DataFrame:
     """Mean over the sets, a row a probe."""
     cells = pd.DataFrame(found["cells"])
-    columns = ["surplus", "sd", "utility", "margin", "votes", "values"]
+    columns = ["surplus", "sd", "utility", "doubt", "values"]
     mean = cells.groupby("probe", sort=False)[columns].mean().reset_index()
     mean[columns] = mean[columns].map("{:.3f}".format)
     return mean
+
+
+def sensitivity(found: dict) -> pd.DataFrame:
+    """A row a choice, the default first in each setting."""
+    rows = pd.DataFrame(found["rows"])
+    columns = ["f1", "removal", "addition", "kept", "surplus", "stderr"]
+    rows[columns] = rows[columns].map("{:.3f}".format)
+    rows["choice"] = rows["choice"].where(~rows["is_default"], "**" + rows["choice"] + "**")
+    return rows[["setting", "choice", *columns]]
 
 
 def speed(found: dict) -> pd.DataFrame:
@@ -84,6 +93,7 @@ def peers(found: dict) -> pd.DataFrame:
 TABLES = {
     "detection": detection,
     "probes": probes,
+    "sensitivity": sensitivity,
     "speed": speed,
     "peers": peers,
 }

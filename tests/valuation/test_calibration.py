@@ -1,0 +1,133 @@
+"""Chances of wrong labels from margins alone: against mixtures whose truth is known."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cases import seeds, some_points
+from hcdv.valuation.calibration import (
+    PRIOR_RATE,
+    Curve,
+    Sample,
+    _deviance,
+    calibrated,
+    margins,
+    sampled,
+)
+from hcdv.valuation.points import Points
+
+
+def mixture(n, rate, n_classes=2, gap=2.0, seed=0):
+    """Scores in which the true class stands out, and points some of whose labels are wrong."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_classes, n)
+    scores = rng.normal(size=(n_classes, n)) / gap
+    scores[truth, np.arange(n)] += 1.0
+    wrong = rng.random(n) < rate
+    given = (truth + wrong * rng.integers(1, n_classes, n)) % n_classes
+    nobody = np.zeros(n, dtype=np.intp)
+    return (
+        scores,
+        Points(np.eye(2)[nobody], given, n_classes, nobody.astype(np.uint64), nobody),
+        wrong,
+    )
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_the_share_of_wrong_labels_is_found_without_knowing_one(rate, n_classes):
+    scores, points, wrong = mixture(20_000, rate, n_classes)
+    curve = calibrated(sampled(scores, points))
+    assert curve.noise_rate == pytest.approx(wrong.mean(), rel=0.35, abs=0.01)
+    chance = curve(margins(scores, points))
+    assert chance.sum() == pytest.approx(wrong.sum(), rel=0.35, abs=0.01 * len(wrong))
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_of_rows_of_one_chance_so_many_are_wrong(n_classes):
+    scores, points, wrong = mixture(40_000, 0.15, n_classes)
+    chance = calibrated(sampled(scores, points))(margins(scores, points))
+    for low, high in ((0.0, 0.1), (0.1, 0.4), (0.4, 0.7), (0.7, 0.95), (0.95, 1.0)):
+        inside = (chance >= low) & (chance < high)
+        assert inside.sum() > 50
+        assert wrong[inside].mean() == pytest.approx(chance[inside].mean(), abs=0.1)
+
+
+def test_margins_that_know_nothing_leave_every_label_at_the_prior():
+    rng = np.random.default_rng(0)
+    nobody = np.zeros(4000, dtype=np.intp)
+    points = Points(
+        np.eye(2)[nobody], rng.integers(0, 3, 4000), 3, nobody.astype(np.uint64), nobody
+    )
+    scores = rng.normal(size=(3, 4000))
+    chance = calibrated(sampled(scores, points))(margins(scores, points))
+    assert chance == pytest.approx(PRIOR_RATE, abs=0.05)
+    assert np.ptp(chance) < 0.05
+
+
+def test_the_margin_of_a_label_is_its_score_less_the_best_others():
+    scores = np.array([[0.5, 0.1, 0.2], [0.2, 0.4, 0.2], [0.1, 0.3, 0.9]])
+    nobody = np.zeros(3, dtype=np.intp)
+    points = Points(np.eye(3), np.array([0, 2, 1]), 3, nobody.astype(np.uint64), nobody)
+    assert margins(scores, points) == pytest.approx([0.3, -0.1, -0.7])
+
+
+def test_wrong_numbers_are_told_by_their_distance():
+    points = some_points(3000, 0, 1)
+    rng = np.random.default_rng(0)
+    wrong = rng.random(3000) < 0.1
+    own = points.target / points.target.std()
+    target = np.where(wrong, rng.permutation(own), own)
+    told = Points(points.Z, target, 0, points.key, points.fold)
+    scores = (own + 0.2 * rng.normal(size=3000))[None]
+    curve = calibrated(sampled(scores, told))
+    chance = curve(margins(scores, told))
+    assert chance[wrong].mean() > 5 * chance[~wrong].mean()
+    assert curve.noise_rate == pytest.approx(0.1, abs=0.06)
+
+
+def a_sample(seed, leak=0.25):
+    rng = np.random.default_rng(seed)
+    return Sample(rng.normal(1, 1, 40), rng.normal(-1, 1, 60), rng.random(60), leak)
+
+
+@given(seeds, st.floats(-4, 1), st.floats(-2, 2), st.floats(-1.5, 1.0))
+@settings(max_examples=50)
+def test_the_slope_of_the_deviance_is_that_of_its_differences(seed, logit_rate, a, log_b):
+    sample, theta, step = a_sample(seed), np.array([logit_rate, a, log_b]), 1e-6
+    slope = _deviance(theta, sample)[1]
+    for axis in range(3):
+        nudge = step * np.eye(3)[axis]
+        up, down = (_deviance(theta + d, sample)[0] for d in (nudge, -nudge))
+        assert slope[axis] == pytest.approx((up - down) / (2 * step), rel=1e-3, abs=1e-4)
+
+
+def test_the_curve_is_at_an_optimum_and_does_not_depend_on_the_scale():
+    sample = a_sample(3)
+    curve = calibrated(sample)
+    theta = np.array([
+        np.log(curve.noise_rate / (1 - curve.noise_rate)), curve.offset, np.log(curve.slope)
+    ])  # fmt: skip
+    assert np.abs(_deviance(theta, sample)[1]).max() < 1e-3
+    tenfold = Sample(10 * sample.given, 10 * sample.other, sample.weight, sample.leak)
+    other = calibrated(tenfold)
+    assert other.noise_rate == pytest.approx(curve.noise_rate, rel=1e-5)
+    assert other.slope == pytest.approx(curve.slope / 10, rel=1e-5)
+
+
+@given(st.floats(0.01, 0.4), st.floats(-2, 2), st.floats(0, 20))
+def test_a_label_of_smaller_margin_is_never_doubted_less(rate, offset, slope):
+    curve = Curve(rate, offset, slope)
+    chance = curve(np.linspace(-1, 1, 50))
+    assert (np.diff(chance) <= 0).all()
+    assert (np.diff(curve.excess(chance)) <= 0).all()
+    assert (curve.slope_of_excess(chance) >= 0).all()
+
+
+def test_labels_of_the_sample_are_as_common_among_the_others_as_among_the_given():
+    scores, points, _ = mixture(3000, 0.1, 4)
+    sample = sampled(scores, points)
+    assert len(sample.given) == 3000
+    assert len(sample.other) == 3 * 3000
+    assert sample.weight.sum() == pytest.approx(3000)
