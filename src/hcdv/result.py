@@ -208,6 +208,11 @@ def _notes(table: Table, plan: Plan, valuation: Valuation) -> list[str]:
             f"what ranks the rows agrees poorly with {plan.metric} (rank correlation "
             f"{rank:.2f} over random coalitions): trust coalitions more than single rows"
         )
+    if valuation.doubts.curve.knows_nothing:
+        notes.append(
+            "labels are predicted no better than by chance: none can be doubted, and the "
+            "chances of wrong labels are what is assumed before anything is known"
+        )
     if found.get("failures"):
         notes.append(
             f"{found['failures']} of {found['fits']} fits failed and were paid as no data, "

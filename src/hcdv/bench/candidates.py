@@ -125,8 +125,9 @@ def _dispersion(run: Run, points: Points) -> Floats:
 def _agreement(run: Run, points: Points) -> Floats:
     """A_x, by the curve of D, from what the consistency probes of D say of x."""
     found = run.valuation.doubts
-    chance = found.curve(margins(_scores(run, points), points))
-    return found.curve.excess(found.chance).mean() - found.curve.excess(chance)
+    chance = found.curve(margins(_scores(run, points), points), points.target)
+    excess = found.curve.excess(chance, points.target)
+    return found.curve.excess(found.chance, run.case.points.target).mean() - excess
 
 
 def _scores(run: Run, points: Points) -> Floats:

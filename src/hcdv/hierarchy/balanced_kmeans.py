@@ -171,7 +171,10 @@ def _costs(points: Floats, centroids: Floats) -> Floats:
     The product is asked for point-major and then turned: BLAS is three times slower with
     the few centroids first, and minima over them ten times slower with them last.
     """
-    product = points @ (-2 * centroids).transpose(0, 2, 1)
+    # Some BLAS kernels read past the ends of small matrices and flag what lies there as
+    # invalid; the points are finite, and were checked.
+    with np.errstate(invalid="ignore", over="ignore"):
+        product = points @ (-2 * centroids).transpose(0, 2, 1)
     norms = np.einsum("gkd,gkd->gk", centroids, centroids)[:, :, None]
     cost = np.empty((len(points), centroids.shape[1], points.shape[1]), dtype=np.float32)
     return np.add(product.transpose(0, 2, 1), norms, out=cost)

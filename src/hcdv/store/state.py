@@ -26,7 +26,7 @@ from hcdv.valuation.utility import LeastSquares, Neighbours, Payoffs, Utility
 _LABELS = "biufUSMm"
 _OF_ROWS = ("target", "key", "fold", "weight")
 _OF_NODES = ("node_stderr", "as_player", "correction")
-_OF_DOUBTS = ("agreement", "variance", "chance", "margins", "scores")
+_OF_DOUBTS = ("agreement", "variance", "chance", "margins", "scores", "slope")
 _OF_MOMENTS = ("V", "b", "root")
 _OF_FEATURES = ("basis", "offset", "turn")
 
@@ -70,7 +70,7 @@ def put_run(run: Run, shelf: Shelf) -> None:
     shelf.put("stderr", found.stderr)
     shelf.put_all("node", {name: getattr(found, name) for name in _OF_NODES})
     shelf.put_all("doubts", {name: getattr(found.doubts, name) for name in _OF_DOUBTS})
-    shelf.put("doubts.curve", np.array(astuple(found.doubts.curve)))
+    shelf.put("doubts.curve", np.stack(astuple(found.doubts.curve)))
     _put_probe(found.probe, shelf)
 
 
@@ -199,12 +199,13 @@ def _taken_valuation(
     parts = {name: shelf.get(f"part.{name}", (n,), "f") for name in PARTS}
     if not all(np.isfinite(part).all() for part in parts.values()):
         raise ValueError("values must be finite")
+    curve = shelf.get("doubts.curve", (3, n_columns), "f")
     return Valuation(
         parts=parts,
         stderr=shelf.get("stderr", (n,), "f"),
         **{name: shelf.get(f"node.{name}", (m,), "f") for name in _OF_NODES},
         surplus={name: float(own["surplus"][name]) for name in PARTS},
-        doubts=Doubts(*doubts, Curve(*shelf.get("doubts.curve", (3,), "f").tolist())),
+        doubts=Doubts(*doubts[:-1], Curve(*curve), doubts[-1]),
         probe=_taken_probe(shelf, n_columns, case),
         notes=dict(own["valuation_notes"]),
     )

@@ -51,7 +51,7 @@ class Explanation:
         verdict = "doubted" if label["is_suspect"] else "supported"
         lines.append(
             f"  label {label['given']} is {verdict}: models taught without it prefer "
-            f"{label['suggested']} (score {label['score']:+.2f}, above 0 is suspicious)"
+            f"{label['suggested']} (wrong with a chance of {label['probability']:.2f})"
         )
         lines.append("  coalitions it belongs to, from the whole set down:")
         lines += [

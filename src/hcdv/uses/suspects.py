@@ -20,17 +20,18 @@ LIKELY = 0.5  # the chance from which a label is rather wrong than right
 def suspects(run: Run, k: int | None = None) -> pd.DataFrame:
     """row, score, probability, is_suspect, given, suggested; most suspicious first.
 
-    score: the margin by which models taught without the row prefer another label. probability:
-    the chance that the given label is wrong, calibrated on the data themselves
-    (`valuation/calibration.py`). A suspect is a row whose label is more likely wrong than
-    right, and for which the models have another.
+    probability: the chance that the given label is wrong, as models taught without the row
+    and the data themselves have it (`valuation/calibration.py`). score: its log-odds, above
+    0 where wrong is likelier than right. A suspect is such a row, if the models have
+    another label for it.
     """
     import pandas as pd
 
     if k is not None and (not isinstance(k, int | np.integer) or k < 1):
         raise ParameterError("k", k, "None or a number of rows from 1")
     doubts = run.valuation.doubts
-    score = -margins(doubts.scores, run.case.points)
+    points = run.case.points
+    score = doubts.curve.log_odds(margins(doubts.scores, points), points.target)
     is_suspect = doubts.chance > LIKELY
     if run.target.classes is None:
         suggested = doubts.scores[0] * run.target.scale + run.target.centre

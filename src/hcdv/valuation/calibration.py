@@ -5,16 +5,20 @@ margin would have been that class's: so margins under the other labels show what
 labels look like, without knowing one. With L the ratio of the densities of wrong to right
 labels at a margin m, taken as L = exp(−a − b·m), and ε the share of wrong labels,
     given labels:  (1 − ε)·right + ε·wrong       other labels:  (1 − κ)·wrong + κ·right
-    P(wrong | m) = ε·L / (1 − ε + ε·L),          κ = ε/(C − 1)
+    P(wrong | m) = ε·L / (1 − ε + ε·L),          κ: how often another label is the right one
 a, b and ε are those under which given and other labels are best told apart (logistic
 likelihood of the ratio of the two mixtures). ε shows where no right label's margin lies:
 the ratio stops rising. Where it never stops, the data cannot say, and the prior does.
+
+One curve is fitted to all labels, with κ = ε/(C − 1), and then one to each given label, held
+near it by a prior: of a rare class a far larger share is wrong than of a common one. There
+κ follows from the other classes' ε, in turns.
 Regression: the margin is −|y − f|, and other labels are other rows' y.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +30,11 @@ from hcdv.valuation.points import Points
 
 Floats = NDArray[np.float64]
 
-PRIOR_RATE, _PRIOR_SPREAD = 0.1, 0.5  # of ε, on the scale of its log-odds
+PRIOR_RATE = 0.1  # of ε, within a factor of e^½ or so
+_LOOSE = np.array([2.0, 0.0, 0.0])  # 1/σ of the prior of (logit ε, a, log b): of all labels
+_NEAR = np.array([1.0, 1.0, 2.0])  # and of one label, around that of all
+_TURNS = 3
+_LOG_SLOPES = (-20.0, 12.0)
 _MOST = 60_000  # margins that a and b are fitted to
 _SHIFTS = 4  # other rows' y held against a row's, in regression
 _STEEPEST = 30.0  # of −log L: e³⁰ is certainty
@@ -35,25 +43,38 @@ _NEWTON_STEPS = 8
 
 @dataclass(frozen=True)
 class Curve:
-    """P(wrong | m) = expit(logit ε − a − b·m)."""
+    """P(wrong | m) = expit(logit ε − a − b·m), with ε, a and b of each label; one in regression."""
 
-    noise_rate: float  # ε
-    offset: float  # a
-    slope: float  # b ≥ 0
+    rates: Floats  # (K,)  ε
+    offset: Floats  # (K,)  a
+    slope: Floats  # (K,)  b ≥ 0
 
-    def __call__(self, margin: NDArray[np.floating]) -> Floats:
-        """The chance that a label of this margin is wrong."""
-        return expit(logit(self.noise_rate) - self.offset - self.slope * margin)
+    @property
+    def knows_nothing(self) -> bool:
+        """Whether every label has the same chance, which is the prior."""
+        return not self.slope.any()
 
-    def excess(self, chance: NDArray[np.floating]) -> Floats:
-        """Doubt above half of what a label is doubted before anything is known of it."""
-        return np.maximum(chance - self.noise_rate / 2, 0.0)
+    def __call__(self, margin: NDArray[np.floating], label: NDArray[Any]) -> Floats:
+        """The chance that labels of these margins are wrong."""
+        return expit(self.log_odds(margin, label))
 
-    def slope_of_excess(self, chance: NDArray[np.floating]) -> Floats:
+    def log_odds(self, margin: NDArray[np.floating], label: NDArray[Any]) -> Floats:
+        """Of wrong to right: 0 where either is as likely."""
+        of = self._index(label)
+        return logit(self.rates[of]) - self.offset[of] - self.slope[of] * margin
+
+    def excess(self, chance: NDArray[np.floating], label: NDArray[Any]) -> Floats:
+        """Doubt above half of what a label is doubted before anything is known of its row."""
+        return np.maximum(chance - self.rates[self._index(label)] / 2, 0.0)
+
+    def slope_of_excess(self, chance: NDArray[np.floating], label: NDArray[Any]) -> Floats:
         """How fast excess falls as the margin of a row of this chance rises."""
-        return np.where(
-            chance > self.noise_rate / 2, self.slope * chance * (1.0 - chance), 0.0
-        )
+        of = self._index(label)
+        steep = self.slope[of] * chance * (1.0 - chance)
+        return np.where(chance > self.rates[of] / 2, steep, 0.0)
+
+    def _index(self, label: NDArray[Any]) -> Any:
+        return label if len(self.rates) > 1 else np.zeros(np.shape(label), dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -63,7 +84,13 @@ class Sample:
     given: Floats  # (n,)
     other: Floats  # (s,)
     weight: Floats  # (s,)
-    leak: float  # κ/ε: how often another label is the right one of a wrong row
+    leak: float  # κ = leak·ε + known
+    known: float = 0.0
+
+    @property
+    def is_told_apart(self) -> bool:
+        """Whether models prefer given labels to others at all; without a row they may not."""
+        return bool(self.given.mean() > self.weight @ self.other / self.weight.sum())
 
 
 def margins(scores: NDArray[np.floating], points: Points) -> Floats:
@@ -82,83 +109,138 @@ def _of_every_class(scores: NDArray[np.floating]) -> Floats:
     return scores - np.where(is_best & ~ties, second, first)
 
 
-def sampled(scores: NDArray[np.floating], points: Points) -> Sample:
-    """Margins to fit to: of the first rows, whose order is that of their hashed keys."""
+def calibrated(scores: NDArray[np.floating], points: Points) -> Curve:
+    """The curves under which given and other labels are best told apart.
+
+    Fitted to the first rows, whose order is that of their hashed keys.
+    """
     if not points.n_classes:
-        n = min(len(points), _MOST // _SHIFTS)
-        y, f = points.target[:n], scores[0, :n].astype(np.float64)
-        other = [-np.abs(np.roll(y, k) - f) for k in range(1, _SHIFTS + 1)]
-        weight = np.full(_SHIFTS * n, 1.0 / _SHIFTS)
-        return Sample(-np.abs(y - f), np.concatenate(other), weight, 0.0)
-    classes = points.n_classes
-    n = min(len(points), max(_MOST // classes, 1000))
+        numbers = _of_numbers(scores, points)
+        if not numbers.is_told_apart:
+            return _knows_nothing(1)
+        theta = _pooled(numbers)
+        return Curve(*(np.array([x]) for x in _natural(theta)))
+    n = min(len(points), max(_MOST // points.n_classes, 1000))
     code, every = points.target[:n], _of_every_class(scores[:, :n])
-    is_given = code == np.arange(classes)[:, None]
-    count = np.bincount(code, minlength=classes)
-    # labels are as common among the others as among the given ones
-    share = count / np.maximum(n - count, 1)
-    weight = np.broadcast_to(share[:, None], every.shape)[~is_given]
-    return Sample(
-        every[is_given.T.nonzero()[::-1]], every[~is_given], weight, 1 / (classes - 1)
-    )
+    samples = _of_labels(code, every)
+    whole = Sample(
+        np.concatenate([one.given for one in samples]),
+        np.concatenate([one.other for one in samples]),
+        np.concatenate([one.weight for one in samples]), 1 / (points.n_classes - 1),
+    )  # fmt: skip
+    if not whole.is_told_apart:
+        return _knows_nothing(points.n_classes)
+    pooled = _pooled(whole)
+    size = np.array([len(one.given) for one in samples], dtype=np.float64)
+    thetas = np.tile(pooled, (len(samples), 1))
+    for _ in range(_TURNS):
+        known = _share_right(expit(thetas[:, 0]), size)
+        thetas = np.array([
+            _fitted(replace(one, known=share), theta, pooled, _NEAR)
+            for one, share, theta in zip(samples, known, thetas, strict=True)
+        ])  # fmt: skip
+    rates, offset, slope = _natural(thetas.T)
+    return Curve(rates, offset, slope)
 
 
-def calibrated(sample: Sample) -> Curve:
-    """The curve under which given and other labels are best told apart."""
+def _knows_nothing(n_labels: int) -> Curve:
+    return Curve(np.full(n_labels, PRIOR_RATE), np.zeros(n_labels), np.zeros(n_labels))
+
+
+def _natural(theta: Floats) -> tuple[Any, Any, Any]:
+    return expit(theta[0]), theta[1], np.exp(np.clip(theta[2], *_LOG_SLOPES))
+
+
+def _share_right(rates: Floats, size: Floats) -> Floats:
+    """κ of every class c: of the rows given another label, the share that c is right for."""
+    wrong = rates * size / (len(size) - 1)
+    others = np.maximum(size.sum() - size, 1.0)
+    return (wrong.sum() - wrong) / others
+
+
+def _of_labels(code: NDArray[np.intp], every: Floats) -> list[Sample]:
+    """By class: margins of the rows given it, and, under it, of all others."""
+    samples: list[Sample] = []
+    for label, margin in enumerate(every):
+        is_given = code == label
+        n_given, n_others = int(is_given.sum()), int((~is_given).sum())
+        # labels are as common among the others as among the given ones
+        weight = np.full(n_others, n_given / max(n_others, 1))
+        samples.append(Sample(margin[is_given], margin[~is_given], weight, 0.0))
+    return samples
+
+
+def _of_numbers(scores: NDArray[np.floating], points: Points) -> Sample:
+    n = min(len(points), _MOST // _SHIFTS)
+    y, f = points.target[:n], scores[0, :n].astype(np.float64)
+    other = [-np.abs(np.roll(y, k) - f) for k in range(1, _SHIFTS + 1)]
+    weight = np.full(_SHIFTS * n, 1.0 / _SHIFTS)
+    return Sample(-np.abs(y - f), np.concatenate(other), weight, 0.0)
+
+
+def _pooled(sample: Sample) -> Floats:
+    """θ = (logit ε, a, log b) of all labels together."""
     scale = float(sample.given.std()) or 1.0
-    unit = Sample(sample.given / scale, sample.other / scale, sample.weight, sample.leak)
-    starts = [np.array([logit(rate), 2.0, 1.0]) for rate in (0.03, 0.15)]
-    tries = [
-        minimize(_deviance, start, args=(unit,), jac=True, method="L-BFGS-B")
-        for start in starts
-    ]
-    theta = _polished(min(tries, key=lambda found: found.fun).x, unit)
-    return Curve(float(expit(theta[0])), float(theta[1]), float(np.exp(theta[2]) / scale))
+    centre = np.array([logit(PRIOR_RATE), 0.0, 0.0])
+    starts = [np.array([logit(rate), 2.0, -np.log(scale)]) for rate in (0.03, 0.15)]
+    tries = [_fitted(sample, start, centre, _LOOSE) for start in starts]
+    return min(tries, key=lambda theta: _deviance(theta, sample, centre, _LOOSE)[0])
 
 
-def _polished(theta: Floats, sample: Sample) -> Floats:
+def _fitted(sample: Sample, start: Floats, centre: Floats, held: Floats) -> Floats:
+    """θ of the least deviance, from a start."""
+    least = minimize(
+        _deviance, start, args=(sample, centre, held), jac=True, method="L-BFGS-B"
+    )
+    return _polished(least.x, sample, centre, held)
+
+
+def _polished(theta: Floats, sample: Sample, centre: Floats, held: Floats) -> Floats:
     """Newton's steps to the optimum itself, so that equal data give equal curves."""
-    value, slope = _deviance(theta, sample)
+    value, slope = _deviance(theta, sample, centre, held)
     for _ in range(_NEWTON_STEPS):
         step = 1e-5 * np.maximum(1.0, np.abs(theta))
         bent = np.array([
-            (_deviance(theta + d, sample)[1] - _deviance(theta - d, sample)[1]) / (2 * h)
+            (_deviance(theta + d, sample, centre, held)[1]
+             - _deviance(theta - d, sample, centre, held)[1]) / (2 * h)
             for d, h in zip(np.diag(step), step, strict=True)
         ])  # fmt: skip
         try:
             moved = theta - np.linalg.solve((bent + bent.T) / 2, slope)
         except np.linalg.LinAlgError:
             return theta
-        lower, slope_there = _deviance(moved, sample)
+        lower, slope_there = _deviance(moved, sample, centre, held)
         if not np.abs(slope_there).max() < np.abs(slope).max() or lower > value + 1e-9:
             return theta
         theta, value, slope = moved, lower, slope_there
     return theta
 
 
-def _deviance(theta: Floats, sample: Sample) -> tuple[float, Floats]:
+def _deviance(
+    theta: Floats, sample: Sample, centre: Floats, held: Floats
+) -> tuple[float, Floats]:
     """Minus the log-likelihood and log-prior of (logit ε, a, log b), and the gradient."""
     rate = expit(theta[0])
-    given, given_slope = _log_ratio(sample.given, theta, rate, sample.leak)
-    other, other_slope = _log_ratio(sample.other, theta, rate, sample.leak)
-    off = (theta[0] - logit(PRIOR_RATE)) / _PRIOR_SPREAD
-    value = -log_expit(-given).sum() - sample.weight @ log_expit(other) + off**2 / 2
+    given, given_slope = _log_ratio(sample.given, theta, rate, sample)
+    other, other_slope = _log_ratio(sample.other, theta, rate, sample)
+    off = (theta - centre) * held
+    value = -log_expit(-given).sum() - sample.weight @ log_expit(other) + off @ off / 2
     slope = expit(given) @ given_slope - (sample.weight * expit(-other)) @ other_slope
-    slope[0] += off / _PRIOR_SPREAD
-    return float(value), slope
+    return float(value), slope + off * held
 
 
 def _log_ratio(
-    margin: Floats, theta: Floats, rate: float, leak: float
+    margin: Floats, theta: Floats, rate: float, sample: Sample
 ) -> tuple[Floats, Floats]:
     """log of other's density over given's at a margin, and its derivatives by theta."""
-    steep = np.exp(np.clip(theta[2], -10.0, 10.0))
+    steep = np.exp(np.clip(theta[2], *_LOG_SLOPES))
     z = theta[1] + steep * margin
     L = np.exp(-np.clip(z, -_STEEPEST, _STEEPEST))
-    others = (1 - leak * rate) * L + leak * rate
+    kappa = sample.leak * rate + sample.known
+    others = (1 - kappa) * L + kappa
     givens = 1 - rate + rate * L
-    by_z = -L * ((1 - leak * rate) / others - rate / givens)
+    by_z = -L * ((1 - kappa) / others - rate / givens)
     by_z[np.abs(z) > _STEEPEST] = 0.0
-    by_rate = (leak * (1 - L) / others - (L - 1) / givens) * rate * (1 - rate)
+    by_rate = (sample.leak * (1 - L) / others - (L - 1) / givens) * rate * (1 - rate)
     slope: Any = np.stack([by_rate, by_z, by_z * steep * margin], axis=1)
     return np.log(others) - np.log(givens), slope

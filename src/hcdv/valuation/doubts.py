@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcdv.engines.local import ordered_map
-from hcdv.valuation.calibration import Curve, calibrated, sampled
+from hcdv.valuation.calibration import Curve, calibrated
 from hcdv.valuation.calibration import margins as margins_of
 from hcdv.valuation.consistency import Agreement, agreement, context_models
 from hcdv.valuation.contexts import Contexts, share_contexts
@@ -44,16 +44,18 @@ class Doubts:
     margins: NDArray[np.floating]  # (R, n)  by order; nan where it does not judge the row
     scores: NDArray[np.floating]  # (C, n)
     curve: Curve
+    slope: NDArray[np.float64]  # (n,)  of A_i by the margin
 
     @classmethod
     def of(
         cls, points: Points, margins: NDArray[np.floating], scores: NDArray[np.floating]
     ) -> Doubts:
         """What margins and mean scores of models taught without the rows say of labels."""
-        curve = calibrated(sampled(scores, points))
-        chance = curve(margins_of(scores, points))
-        excess = curve.excess(chance)
-        found = cls(excess.mean() - excess, chance, chance, margins, scores, curve)
+        curve = calibrated(scores, points)
+        chance = curve(margins_of(scores, points), points.target)
+        excess = curve.excess(chance, points.target)
+        slope = curve.slope_of_excess(chance, points.target)
+        found = cls(excess.mean() - excess, chance, chance, margins, scores, curve, slope)
         return replace(found, variance=found.variance_of(lambda row: row))
 
     def joined(self, more: Doubts, rounds: int, points: Points) -> Doubts:
@@ -71,8 +73,7 @@ class Doubts:
         asked = np.count_nonzero(~np.isnan(self.margins), axis=0)
         n_asked = int(asked.max())  # alike for all rows
         mean = np.nansum(self.margins, axis=0, dtype=np.float64) / asked
-        slope = self.curve.slope_of_excess(self.chance)
-        moved = (slope * np.nan_to_num(row - mean) for row in self.margins)
+        moved = (self.slope * np.nan_to_num(row - mean) for row in self.margins)
         square = sum(of(row - row.mean()) ** 2 for row in moved)  # A_i sum to 0
         return np.asarray(square / max(1, n_asked * (n_asked - 1)))
 
