@@ -359,10 +359,12 @@ def next_steps(run: Path, found: dict[str, Any]) -> str:
         if found["suspects"]
         else found["values"]["worst_rows"][0]
     )
+    table = str(found["source"].get("table", ""))
+    own = "" if not table or table.endswith(".npz") else f" --table {shlex.quote(table)}"
     return (
         f"run           {run}\n"
         f"next          hcdv suspects {name}\n"
-        f"              hcdv select {name} --fraction 0.3 -o kept.csv\n"
+        f"              hcdv select {name} --fraction 0.3{own} -o kept.csv\n"
         f"              hcdv explain {name} {row}"
     )
 
