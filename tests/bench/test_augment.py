@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hcdv.bench import augment as stand
+from hcdv.bench import downstream
 from hcdv.bench.cells import Ask, run
 from hcdv.bench.datasets import DataSet
 
@@ -28,6 +31,8 @@ def small(monkeypatch):
     monkeypatch.setattr(stand, "N_TRAIN", 300)
     monkeypatch.setattr(stand, "FAST", SIZE)
     monkeypatch.setattr(stand, "load", lambda *_: clothes())
+    short = replace(downstream.MODELS["convnet"], epochs=1)
+    monkeypatch.setitem(downstream.MODELS, "convnet", short)
     yield
     stand._pool.cache_clear()
 
@@ -59,8 +64,6 @@ def test_test_images_never_judge_nor_teach(small):
 
 
 def test_a_training_set_keeps_its_size_whatever_the_slice(small, monkeypatch):
-    from hcdv.bench import downstream
-
     seen: list[int] = []
     real = downstream.train
 

@@ -6,7 +6,8 @@ Paper: Sec. "Valuation of Augmented Data". What it leaves open, and what is done
   images, by seed, judge: values and the best weights of the network; accuracy is measured
   on the other half.
 - Candidates: 2,500 of each kind (`augmentations.py`), made from the originals. The
-  diffusion quarter comes from a small class-conditional VAE that is trained here.
+  diffusion quarter comes from a small class-conditional VAE that is trained here, a far
+  weaker generator, called *generated* for that.
 - Values. `hcdv`, `hcdv κ=0` and `mcds` value candidates against the originals without
   entering them (`candidates.py`: what each would add as one more row, by the formula of one
   context; none enters a context or the tree). `hcdv joint` values originals and candidates
@@ -23,7 +24,7 @@ Paper: Sec. "Valuation of Augmented Data". What it leaves open, and what is done
 - Overlap. In a tree grown on the originals every leaf holds some. So for this number alone
   a tree is grown on both together (32 parts, four in each, leaves of at most 128): overlap
   is the share of a slice whose leaf there holds an original.
-- `--fast`: 3,000 originals, 500 candidates, slices of 50, 1,000 images that judge.
+- `--fast`: 1,000 originals, 400 candidates, slices of 40, 500 images that judge.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from hcdv.bench.cells import Ask, Key, Record
 from hcdv.bench.datasets import DataSet, load
 from hcdv.bench.methods import Problem, fitted, random_values
 from hcdv.embedding.encoders import AutoEncoder
+from hcdv.engines.local import one_thread_each
 from hcdv.hierarchy.growth import grow
 from hcdv.intake import unit
 
@@ -74,7 +76,7 @@ class Size:
 
 
 FULL = Size(60_000, 10_000, 5_000, 5_000, 10)
-FAST = Size(3_000, 500, 1_000, 4_000, 20)
+FAST = Size(1_000, 400, 500, 2_000, 40)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,9 +167,10 @@ def overlap(found: Pool) -> tuple[NDArray[np.bool_], Floats]:
     n = len(found.problem.y)
     both = np.concatenate([found.problem.X, found.made.X])
     rng = np.random.default_rng([found.problem.seed, 64])
-    encoder = AutoEncoder(n_jobs=-1).fit(found.problem.X, None, rng)
-    Z = unit(encoder.transform(both))
-    tree = grow(Z, branching=(32, 4), leaf_size=128, rng=rng, n_jobs=-1)
+    with one_thread_each():
+        encoder = AutoEncoder(n_jobs=-1).fit(found.problem.X, None, rng)
+        Z = unit(encoder.transform(both))
+        tree = grow(Z, branching=(32, 4), leaf_size=128, rng=rng, n_jobs=-1)
     leaf = tree.leaf_of_row
     share = np.bincount(leaf[:n], minlength=tree.n_nodes) / np.maximum(tree.size, 1)
     return share[leaf[n:]] > 0, share[leaf[n:]]

@@ -143,12 +143,12 @@ def _scores(run: Run, points: Points) -> Floats:
     if kernel.kind != "linear":
         probes.append((kernel, doubts.KERNEL_RIDGE))
     said = [_said_by(run, points, contexts, *probe) for probe in probes]
-    return np.mean(said, axis=0)
+    return np.asarray(np.mean(said, axis=0), dtype=np.float64)
 
 
 def _said_by(
     run: Run, points: Points, contexts: Contexts, features: FeatureMap, ridge: float
-) -> Floats:
+) -> NDArray[np.floating]:
     own, n_jobs = run.case.points, run.plan.n_jobs
     weight = class_weights(own)
     nobody = np.zeros((contexts.n_orders, 1), dtype=bool)

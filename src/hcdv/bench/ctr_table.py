@@ -1,15 +1,18 @@
-"""Choices on click logs of growing size, beside the AUC that no model can surpass.
+"""Table `ctr`: choices on click logs of growing size, beside the best AUC there is.
 
-The log is generated (`ctr`), so that its best AUC is known and any size can be had: what
-values cost, and whether acting on them pays, as rows grow tenfold. Where the data folder
-holds a log with Criteo's columns (`criteo*.parquet`, `.tsv` or `.txt`) of at least 20,000
-rows, its first 60,000 are the further set "criteo", with no best AUC. The protocol is the
-main table's, with labels as clicked and 10 % flipped; the model is Wide & Deep.
+- The log is generated (`ctr.py`), so that the AUC no model can surpass is known and any
+  size can be had: what values cost, and whether acting on them pays, as rows grow.
+- Where the data folder holds a log with Criteo's columns (`criteo*.parquet`, `.tsv` or
+  `.txt`, these two also with `.gz`) of at least 20,000 rows, its first 60,000 are the
+  further set *criteo*: a tenth of them tests, and its best AUC is not known.
+- The rest is the protocol of the main table: 1,000 validation rows judge the values and
+  stop the model, the best 30 % are kept, and the model is taught on these from scratch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -22,26 +25,25 @@ from hcdv.bench.main_table import (
     CTR_RATE,
     CTR_ROWS,
     LABELS,
-    METRICS,
     SETS,
     Split,
     retrained,
     split,
     split_of,
 )
-from hcdv.bench.pages import Column, field, table
 
 SIZES = (6_000, CTR_ROWS, 200_000)
 FAST_SIZES = (600, 1_200)
 METHODS = ("hcdv", "hcdv top", "group shapley", "knn 10", "random", ALL)
 FAST_METHODS = ("hcdv", "random", ALL)
 LEAST_ROWS = 20_000
+CRITEO = "criteo"
 
 
 def criteo_file(folder: Path | None) -> Path | None:
     """The log in the folder that is long enough to learn from."""
     for path in [] if folder is None else sorted(folder.glob("criteo*")):
-        is_log = path.suffix in {".parquet", ".tsv", ".txt"}
+        is_log = path.name.removesuffix(".gz").endswith((".parquet", ".tsv", ".txt"))
         if is_log and sum(len(part) for part in _head(path, LEAST_ROWS)) >= LEAST_ROWS:
             return path
     return None
@@ -65,6 +67,16 @@ def criteo_split(path: Path, labels: str, seed: int) -> Split:
                     labels, seed)  # fmt: skip
 
 
+def rows_of(size: str) -> int:
+    """The rows of a size's name."""
+    return int(size.removesuffix(" rows").replace(",", ""))
+
+
+@lru_cache(maxsize=1)
+def _best(seed: int, n: int) -> float:
+    return ClickLog(seed, CTR_RATE).bayes_auc(n)
+
+
 class CTRTable:
     """Choices on click logs by size."""
 
@@ -74,7 +86,7 @@ class CTRTable:
         """By size or file, labels, split and method."""
         sizes = [f"{n:,} rows" for n in (FAST_SIZES if ask.fast else SIZES)]
         real = None if ask.fast else criteo_file(ask.data)
-        for rows in [*sizes, *(["criteo"] if real else [])]:
+        for rows in [*sizes, *([CRITEO] if real else [])]:
             for labels in LABELS[: 1 if ask.fast else None]:
                 for seed in range(1 if ask.fast else ask.seeds):
                     for method in FAST_METHODS if ask.fast else METHODS:
@@ -84,43 +96,26 @@ class CTRTable:
 
     def measured(self, key: Key, ask: Ask) -> Record:
         """Numbers of one cell, and the best AUC there is."""
-        if key["rows"] == "criteo":
+        if key["rows"] == CRITEO:
             path = criteo_file(ask.data)
             assert path is not None
             cut = criteo_split(path, key["labels"], key["seed"])
             return retrained(cut, SETS["ctr"], key["method"])
-        n = int(key["rows"].removesuffix(" rows").replace(",", ""))
-        cut = split("ctr", key["labels"], key["seed"], None, n)
+        cut = split("ctr", key["labels"], key["seed"], None, rows_of(key["rows"]))
         found = retrained(cut, SETS["ctr"], key["method"])
-        n_best = 2**14 if ask.fast else 2**19
-        return {**found, "best": ClickLog(key["seed"], CTR_RATE).bayes_auc(n_best)}
+        return {**found, "best": _best(key["seed"], 2**14 if ask.fast else 2**19)}
 
     def page(self, records: list[Record]) -> str:
         """All cells as Markdown."""
-        sizes = list(dict.fromkeys(record["rows"] for record in records))
-        best = {r["seed"]: r["best"] for r in records if "best" in r}
-        parts = [
-            "# Click logs",
-            f"Generated at {CTR_RATE:.0%} clicks; trained on the best 30 %, {METRICS['auc']} "
-            "on further rows. The best AUC there is: "
-            + ", ".join(f"{auc:.4f} (seed {seed})" for seed, auc in best.items()) + ".",
-        ]  # fmt: skip
-        for labels in LABELS:
-            of = [record for record in records if record["labels"] == labels]
-            for title, name, better, digits in (
-                (f"{labels.capitalize()} labels, test AUC", "score", 1, 3),
-                (f"{labels.capitalize()} labels, seconds of valuation",
-                 "valuation_seconds", 0, 1),
-            ) if of else ():  # fmt: skip
-                columns = [Column(n, field(name, rows=n), better, digits) for n in sizes]
-                shown = [record for record in of if name in record]
-                parts += [f"## {title}", table(shown, columns, beside=(ALL,))]
-        return "\n\n".join(parts)
+        from hcdv.bench.ctr_page import page
+
+        return page(records)
 
     def figures(self, records: list[Record], folder: Path) -> list[Path]:
-        """None: the page shows all."""
-        del records, folder
-        return []
+        """AUC and seconds by rows."""
+        from hcdv.bench.ctr_page import figure
+
+        return figure(records, folder)
 
 
 BENCH = CTRTable()

@@ -204,7 +204,7 @@ def _taken_valuation(
         stderr=shelf.get("stderr", (n,), "f"),
         **{name: shelf.get(f"node.{name}", (m,), "f") for name in _OF_NODES},
         surplus={name: float(own["surplus"][name]) for name in PARTS},
-        doubts=Doubts(*doubts, Curve(*shelf.get("doubts.curve", (3,), "f").tolist())),
+        doubts=Doubts(*doubts, curve=Curve(*shelf.get("doubts.curve", (3,), "f").tolist())),
         probe=_taken_probe(shelf, n_columns, case),
         notes=dict(own["valuation_notes"]),
     )
