@@ -42,19 +42,28 @@ def page(records: list[Record]) -> str:
     return "\n\n".join([*parts, *_protocol()])
 
 
-def _sizes(records: list[Record]) -> list[str]:
-    return list(dict.fromkeys(record["rows"] for record in records))
+def _titled(size: str) -> str:
+    return size if size == CRITEO else f"{rows_of(size):,} rows"
 
 
 def _tables(records: list[Record], labels: str) -> list[str]:
     shown = (
         (f"{labels.capitalize()} labels: test AUC", "score", 1, 4),
         (f"{labels.capitalize()} labels: seconds of valuation", "valuation_seconds", 0, 1),
+        (
+            f"{labels.capitalize()} labels: processor seconds of the cell, training and all",
+            "cell_cpu_seconds",
+            0,
+            1,
+        ),
         ("Share of wrong labels among the rows kept", "wrong_kept", -1, 3),
     )
     parts: list[str] = []
-    for title, name, better, digits in shown[: None if labels == "noisy" else 2]:
-        columns = [Column(n, field(name, rows=n), better, digits) for n in _sizes(records)]
+    for title, name, better, digits in shown[: None if labels == "noisy" else 3]:
+        columns = [
+            Column(_titled(n), field(name, rows=n), better, digits)
+            for n in dict.fromkeys(record["rows"] for record in records)
+        ]
         of = [record for record in records if name in record]
         parts += [f"## {title}", table(of, columns, beside=(ALL,))]
     return parts

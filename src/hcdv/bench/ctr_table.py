@@ -69,7 +69,7 @@ def criteo_split(path: Path, labels: str, seed: int) -> Split:
 
 def rows_of(size: str) -> int:
     """The rows of a size's name."""
-    return int(size.removesuffix(" rows").replace(",", ""))
+    return int(size.removesuffix(" rows"))
 
 
 @lru_cache(maxsize=1)
@@ -84,7 +84,7 @@ class CTRTable:
 
     def cells(self, ask: Ask) -> Iterable[Key]:
         """By size or file, labels, split and method."""
-        sizes = [f"{n:,} rows" for n in (FAST_SIZES if ask.fast else SIZES)]
+        sizes = [f"{n} rows" for n in (FAST_SIZES if ask.fast else SIZES)]
         real = None if ask.fast else criteo_file(ask.data)
         for rows in [*sizes, *([CRITEO] if real else [])]:
             for labels in LABELS[: 1 if ask.fast else None]:

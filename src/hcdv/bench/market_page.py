@@ -19,7 +19,8 @@ LEGEND = (
     "Shares sum to one; the sum furthest from it is off by {off:.1e}. ρ is Pearson's, on "
     "payoffs before negative ones count as zero; it does not see scale. *off* does: the mean "
     "distance of a seller's share to its share by exact Shapley values. Lower Gini is not "
-    "better: that of the references is in the next table."
+    "better: that of the references is in the next table. *Processor seconds*, of the whole "
+    "cell, grow less than *seconds* do where others use the machine."
 )
 ON_REFERENCES = (
     "All sellers together teach a model of {paid:.2f} %; without data it is 50 %. "
@@ -72,6 +73,7 @@ def page(records: list[Record]) -> str:
         Column("off", field("off"), -1),
         Column("Gini", field("gini"), 0),
         Column("seconds", field("seconds"), 0, digits=1),
+        Column("processor seconds", field("cell_cpu_seconds"), 0, digits=1),
     ]
     off = max(record["off_from_1"] for record in records)
     n_seeds = len({record["seed"] for record in records})
