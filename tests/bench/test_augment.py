@@ -45,6 +45,17 @@ def test_slices_are_the_top_the_middle_and_the_bottom():
     assert cut["bottom"].tolist() == list(range(9_000, 10_000))
 
 
+def test_ranked_within_classes_every_slice_holds_all_of_them_evenly():
+    y = np.repeat([0, 1, 2], [20, 30, 50])
+    values = np.random.default_rng(0).random(100) + 5.0 * y
+    cut = stand.slices(stand.within_classes(values, y))
+    for rows in cut.values():
+        assert np.abs(np.bincount(y[rows]) - [2, 3, 5]).max() <= 1
+    assert y[stand.slices(values)["top"]].min() == 2
+    best = [np.flatnonzero(y == c)[values[y == c].argmax()] for c in range(3)]
+    assert set(best) <= set(cut["top"])
+
+
 def test_a_class_is_ranked_as_one_by_group_shapley(small):
     found = stand.pool(clothes(), SIZE, 0)
     order = found.made.y[np.argsort(-stand.METHODS["group shapley"](found))]

@@ -10,7 +10,8 @@ Paper: Sec. "Valuation of Augmented Data". What it leaves open, and what is done
   weaker generator, called *generated* for that.
 - Values. `hcdv`, `hcdv κ=0` and `mcds` value candidates against the originals without
   entering them (`candidates.py`: what each would add as one more row, by the formula of one
-  context; none enters a context or the tree). `hcdv joint` values originals and candidates
+  context; none enters a context or the tree); `hcdv by class` ranks them within each class,
+  so that every slice holds all classes evenly. `hcdv joint` values originals and candidates
   together, as the paper's formula reads. `group shapley` groups by label, as in the paper:
   a candidate gets the mean of its class, ties by chance. Rows are seen through the default
   encoder, PCA of the pixels, where the paper has a network trained on the originals.
@@ -115,6 +116,16 @@ def _outside(found: Pool, **settings: Any) -> Floats:
     return candidate_parts(model, found.made.X, found.made.y).values
 
 
+def within_classes(values: Floats, y: Rows) -> Floats:
+    """The share of its own class that a candidate is ahead of: slices hold classes evenly."""
+    order = np.lexsort((values, y))
+    count = np.bincount(y)
+    first = np.cumsum(count) - count
+    place = np.empty(len(y))
+    place[order] = np.arange(len(y)) - first[y[order]] + 0.5
+    return place / count[y]
+
+
 def _marginals_alone(found: Pool) -> Floats:
     """A flat tree has no coalitions: the mean marginal is all there is."""
     model, _ = fitted(found.problem, branching="flat", **M_ALONE)
@@ -146,6 +157,7 @@ def _nothing(found: Pool) -> Floats:
 METHODS: dict[str, Callable[[Pool], Floats]] = {
     "hcdv": _outside,
     "hcdv κ=0": lambda found: _outside(found, consistency_weight=0.0),
+    "hcdv by class": lambda found: within_classes(_outside(found), found.made.y),
     "hcdv joint": _together,
     "mcds": _marginals_alone,
     "group shapley": _by_class,
