@@ -7,6 +7,7 @@
   further set *criteo*: a tenth of them tests, and its best AUC is not known.
 - The rest is the protocol of the main table: 1,000 validation rows judge the values and
   stop the model, the best 30 % are kept, and the model is taught on these from scratch.
+  `hcdv` and `hcdv top` share one valuation.
 """
 
 from __future__ import annotations
