@@ -132,7 +132,9 @@ def test_the_fast_table_is_one_set_with_two_seeds_and_all_methods(folder, tmp_pa
     assert "mix_labels" in text  # the protocol
     assert "noise by `whole`" in text
     drawn = sorted(path.name for path in tmp_path.glob("*.png"))
-    assert drawn == [f"opendataval-{what}.png" for what in ("addition", "found", "removal")]
+    assert drawn == [
+        f"opendataval-{what}-fast.png" for what in ("addition", "found", "removal")
+    ]
 
 
 def record(method, seed, f1, data="bbc", rate=0.05):

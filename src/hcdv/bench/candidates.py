@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcdv.embedding.dispersion import class_sums, cross_label_pairs
+from hcdv.engines.local import one_thread_each, ordered_map
 from hcdv.estimator import HCDV
 from hcdv.hierarchy.tree import Tree
 from hcdv.intake import unit
@@ -31,7 +32,7 @@ from hcdv.valuation.contexts import Contexts, share_contexts
 from hcdv.valuation.features import FeatureMap, linear_features
 from hcdv.valuation.marginals import point_marginals
 from hcdv.valuation.points import Points, class_weights
-from hcdv.valuation.probe import coefficients, sketch_columns
+from hcdv.valuation.probe import Coefficients, coefficients, sketch_columns
 from hcdv.valuation.statistics import Statistics, context_statistics
 
 Floats = NDArray[np.float64]
@@ -54,8 +55,12 @@ class Parts:
 
 def candidate_parts(model: HCDV, X: Any, y: NDArray[np.intp]) -> Parts:
     """Value rows outside the data of a fitted model; labels are class codes."""
-    run = model.run_
-    Z = unit(model.encoder_.transform(X)).astype(run.case.points.Z.dtype)
+    with one_thread_each():
+        return _parts(model.run_, model.encoder_.transform(X), y)
+
+
+def _parts(run: Run, encoded: Any, y: NDArray[np.intp]) -> Parts:
+    Z = unit(encoded).astype(run.case.points.Z.dtype)
     none = np.zeros(len(y), dtype=np.intp)
     points = Points(Z, y, run.case.points.n_classes, none.astype(np.uint64), none)
     plan, n = run.plan, run.n_rows
@@ -79,14 +84,13 @@ def _marginals(run: Run, points: Points) -> Floats:
     contexts, features = kept.contexts, probe.features[0]
     assert contexts is not None
     sketch = sketch_columns(len(case.points), contexts.p.size, features.width)
-    asked = [
-        coefficients(
-            Statistics(kept.stats.gram[order], kept.stats.cross[order]), probe.moments[0],
-            probe.ridge, sketch,
-            np.random.default_rng([run.plan.seed, 2, int(contexts.stream[order])]),
-        )
-        for order in range(contexts.n_orders)
-    ]  # fmt: skip
+
+    def ask(order: int) -> Coefficients:
+        own = Statistics(kept.stats.gram[order], kept.stats.cross[order])
+        rng = np.random.default_rng([run.plan.seed, 2, int(contexts.stream[order])])
+        return coefficients(own, probe.moments[0], probe.ridge, sketch, rng)
+
+    asked = list(ordered_map(ask, range(contexts.n_orders), run.plan.n_jobs))
     moments = [probe.moments[0]] * contexts.n_orders
     barred = np.zeros((contexts.n_orders, 1), dtype=bool)
     found = point_marginals(
@@ -140,12 +144,12 @@ def _scores(run: Run, points: Points) -> Floats:
     if kernel.kind != "linear":
         probes.append((kernel, doubts.KERNEL_RIDGE))
     said = [_said_by(run, points, contexts, *probe) for probe in probes]
-    return np.mean(said, axis=0)
+    return np.asarray(np.mean(said, axis=0), dtype=np.float64)
 
 
 def _said_by(
     run: Run, points: Points, contexts: Contexts, features: FeatureMap, ridge: float
-) -> Floats:
+) -> NDArray[np.floating]:
     own, n_jobs = run.case.points, run.plan.n_jobs
     weight = class_weights(own)
     nobody = np.zeros((contexts.n_orders, 1), dtype=bool)
@@ -153,13 +157,13 @@ def _said_by(
         own, features, contexts, nobody, weight=weight, n_jobs=n_jobs
     )
     sketch = sketch_columns(len(own), contexts.p.size, features.width)
-    models = [
-        context_models(
-            Statistics(stats.gram[order], stats.cross[order]), ridge * weight.sum(), sketch,
-            np.random.default_rng([run.plan.seed, 3, int(contexts.stream[order])]),
-        )
-        for order in range(contexts.n_orders)
-    ]  # fmt: skip
+
+    def taught(order: int) -> tuple[Floats, Floats]:
+        by = Statistics(stats.gram[order], stats.cross[order])
+        rng = np.random.default_rng([run.plan.seed, 3, int(contexts.stream[order])])
+        return context_models(by, ridge * weight.sum(), sketch, rng)
+
+    models = list(ordered_map(taught, range(contexts.n_orders), n_jobs))
     said = agreement(
         points, features, _nobody(contexts), models, ~nobody, nobody,
         np.ones(len(points)), n_jobs=n_jobs,

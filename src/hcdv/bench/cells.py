@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any, Protocol
 
@@ -83,8 +84,16 @@ def run(bench: Bench, ask: Ask, tell: Callable[[str], None] = lambda _: None) ->
     records = list(kept.values())
     page = path.with_suffix(".md")
     page.write_text(bench.page(records) + "\n", encoding="utf-8")
-    bench.figures(records, ask.out)
+    _drawn(bench, records, ask)
     return page
+
+
+def _drawn(bench: Bench, records: list[Record], ask: Ask) -> None:
+    """The figures into the folder; those of a fast run beside the others, not over them."""
+    with TemporaryDirectory(dir=ask.out) as folder:
+        for figure in bench.figures(records, Path(folder)):
+            end = "-fast" if ask.fast else ""
+            figure.replace(ask.out / f"{figure.stem}{end}{figure.suffix}")
 
 
 def read(path: Path) -> dict[str, Record]:

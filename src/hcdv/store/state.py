@@ -205,7 +205,7 @@ def _taken_valuation(
         stderr=shelf.get("stderr", (n,), "f"),
         **{name: shelf.get(f"node.{name}", (m,), "f") for name in _OF_NODES},
         surplus={name: float(own["surplus"][name]) for name in PARTS},
-        doubts=Doubts(*doubts[:-1], Curve(*curve), doubts[-1]),
+        doubts=Doubts(**dict(zip(_OF_DOUBTS, doubts, strict=True)), curve=Curve(*curve)),
         probe=_taken_probe(shelf, n_columns, case),
         notes=dict(own["valuation_notes"]),
     )
