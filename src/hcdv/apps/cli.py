@@ -359,7 +359,7 @@ def next_steps(run: Path, found: dict[str, Any]) -> str:
         if found["suspects"]
         else found["values"]["worst_rows"][0]
     )
-    table = str(found["source"].get("table", ""))
+    table = str((found.get("source") or {}).get("table", ""))
     own = "" if not table or table.endswith(".npz") else f" --table {shlex.quote(table)}"
     return (
         f"run           {run}\n"
