@@ -90,7 +90,45 @@ def peers(found: dict) -> pd.DataFrame:
     return pd.DataFrame(found["rows"]).fillna("")
 
 
+def scale(found: dict) -> pd.DataFrame:
+    """A row a number of rows: CPU time by pass, and what it read, wrote and held."""
+    rows = []
+    for row in found["rows"]:
+        passes = ("sample", "tree", "gather", "value", "games", "write")
+        rows.append({
+            "rows": f"{row['n']:,}",
+            **{f"{name} s": f"{row['cpu_seconds'][name]:.1f}" for name in passes},
+            "all CPU s": f"{row['cpu']:.0f}",
+            "µs a row": f"{1e6 * row['cpu'] / row['n']:.1f}",
+            "by the clock s": f"{row['wall']:.0f}",
+            "load": row["load"],
+            "commit": row["commit"],
+            "peak MB": f"{row['peak_mb']:.0f}",
+            "data MB": f"{row['data_mb']:.0f}",
+            "read MB": f"{row['read_mb']:.0f}",
+            "written MB": f"{row['written_mb']:.0f}",
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def scale_parts(found: dict) -> pd.DataFrame:
+    """A row a part of the work, beside its limit."""
+    return pd.DataFrame([
+        {
+            "part": row["part"],
+            "CPU µs a row": f"{row['us_a_row']:.2f}",
+            "operations a row": f"{row['flops']:,}",
+            "bytes a row": f"{row['bytes']:,.0f}",
+            "limit µs": f"{row['limit_us']:.2f}",
+            "ratio": f"{row['ratio']:.1f}",
+        }
+        for row in found["rows"]
+    ])  # fmt: skip
+
+
 TABLES = {
+    "scale": scale,
+    "scale-parts": scale_parts,
     "detection": detection,
     "probes": probes,
     "sensitivity": sensitivity,

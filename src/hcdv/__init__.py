@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hcdv import functional, guarantees
+    from hcdv.dataset.run import DatasetRun
     from hcdv.errors import (
         DataError,
         HCDVError,
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 __all__ = [
     "HCDV",
     "DataError",
+    "DatasetRun",
     "HCDVError",
     "MissingExtra",
     "ParameterError",
@@ -39,6 +41,7 @@ __all__ = [
 _HOME = {
     "HCDV": "hcdv.estimator",
     "DataError": "hcdv.errors",
+    "DatasetRun": "hcdv.dataset.run",
     "HCDVError": "hcdv.errors",
     "MissingExtra": "hcdv.errors",
     "ParameterError": "hcdv.errors",

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from hcdv.engines.local import one_thread_each, watched
+from hcdv.errors import ParameterError
 from hcdv.intake import EncoderSettings, Intake, build_case, read_table
 from hcdv.result import Run, run_of
 from hcdv.settings import checked_plan, grown_tree
@@ -29,7 +30,11 @@ from hcdv.valuation.plan import Plan
 from hcdv.valuation.utility import Payoffs, Retrained
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
+
+    from hcdv.dataset.run import DatasetRun
 
 log = logging.getLogger("hcdv")
 
@@ -72,8 +77,8 @@ class HCDV(BaseEstimator):
         judged on later rows than they were taught with.
     device : {"auto", "cpu", "cuda"}
         Where neural encoders run.
-    engine : {"local"}
-        Where the kernels run.
+    engine : {"local", "ray"}
+        Where the kernels run; "ray", a cluster, for `fit_dataset` alone.
     n_jobs : int or None
         Threads; the values do not depend on it.
     random_state : int, RandomState or None
@@ -142,11 +147,16 @@ class HCDV(BaseEstimator):
         """Value the rows of X, judged on (X_val, y_val) or, without, by cross-fitting."""
         started = clock.perf_counter()
         plan_for = checked_plan(self)
+        if self.engine != "local":
+            raise ParameterError(
+                "engine", self.engine, '"local" for a table in memory',
+                "fit_dataset values Parquet files on a cluster.",
+            )  # fmt: skip
         table = read_table(
             X, y, metric=self.metric, ids=ids, sample_weight=sample_weight,
             groups=self.groups if groups is None else groups, time=self.time,
         )  # fmt: skip
-        plan = plan_for(table)
+        plan = plan_for(len(table.rows), table.metric)
         settings = EncoderSettings(
             self.encoder, self.dispersion_weight, self.smoothness_weight, self.device
         )
@@ -171,6 +181,33 @@ class HCDV(BaseEstimator):
         self._set(run_of(table, intake, tree, plan, valuation, seconds))
         self._remember_columns(table, intake)
         return self
+
+    def fit_dataset(
+        self,
+        dataset: str | Path,
+        target: str,
+        out: str | Path,
+        *,
+        validation: str | Path | None = None,
+        drop: Sequence[str] = (),
+        memory: int | None = None,
+        skip_damaged: bool = False,
+        address: str | None = None,
+    ) -> DatasetRun:
+        """Value a Parquet file, a folder of them or a pattern, of any size, in little memory.
+
+        Values go to the new folder `out`, a line a row in the order of the files' names.
+        Interrupted, the same call goes on where it was. memory: bytes to stay within, by
+        default half of what is free. skip_damaged: leave unreadable files out, and say so.
+        address: of a Ray cluster, for engine="ray"; None: one of its own on this machine.
+        """
+        from hcdv.dataset.valuation import Request, value_dataset
+
+        request = Request(
+            str(dataset), target, Path(out), None if validation is None else str(validation),
+            tuple(drop), memory, skip_damaged, address,
+        )  # fmt: skip
+        return value_dataset(self, request)
 
     def select(self, fraction: float, how: str = "quota") -> NDArray[np.intp]:
         """Row indices of a share of the rows to train on: exactly round(fraction · n) of them.

@@ -240,10 +240,11 @@ def _fitted(
     return encoder.fit(X, target.labels if encoder.supervised else None, rng)
 
 
-def unit(Z: Any) -> NDArray[np.floating]:
-    """Rows scaled to unit length; a zero row stays zero."""
+def unit(Z: Any, n_rows: int | None = None) -> NDArray[np.floating]:
+    """Rows scaled to unit length; a zero row stays zero. n_rows: of which these are a part."""
     Z = np.asarray(Z)
-    Z = Z.astype(np.float64 if Z.size <= _SINGLE else np.float32)
+    size = Z.size if n_rows is None else n_rows * Z.shape[1]
+    Z = Z.astype(np.float64 if size <= _SINGLE else np.float32)
     norm = np.sqrt(np.einsum("nd,nd->n", Z, Z))
     Z /= np.where(norm > 0, norm, 1.0)[:, None]
     return Z

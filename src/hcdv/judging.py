@@ -17,6 +17,7 @@ from hcdv.errors import DataError
 from hcdv.valuation.contexts import hashed_uniform
 
 N_FOLDS = 4  # two of the eight orders of contexts for each
+_FOLDS = 1 << 21  # stream of the hash behind them
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,24 @@ def random_folds(
 ) -> Folds:
     """Folds by hash of the row's key, evenly within every class."""
     n_folds = min(n_folds, len(key))
-    u = hashed_uniform(key, seed, 1 << 21)
+    u = hashed_uniform(key, seed, _FOLDS)
     code = np.zeros(len(key), dtype=np.intp) if codes is None else codes
     by_class = np.lexsort((u, code))
     fold = np.empty(len(key), dtype=np.intp)
     fold[by_class] = np.arange(len(key)) % n_folds
     return _each_against_others(fold, n_folds)
+
+
+def hashed_folds(
+    key: NDArray[np.uint64], seed: int, n_folds: int = N_FOLDS
+) -> NDArray[np.intp]:
+    """Fold of each row by the hash of its key alone, for rows that are not all at hand."""
+    return (hashed_uniform(key, seed, _FOLDS) * n_folds).astype(np.intp)
+
+
+def each_against_others(n_folds: int = N_FOLDS) -> NDArray[np.bool_]:
+    """Which folds teach the models that each fold judges, (K, K): all but itself."""
+    return ~np.eye(n_folds, dtype=bool)
 
 
 def group_folds(groups: NDArray[Any], seed: int, n_folds: int = N_FOLDS) -> Folds:
@@ -60,7 +73,7 @@ def group_folds(groups: NDArray[Any], seed: int, n_folds: int = N_FOLDS) -> Fold
             "Pass a validation set, or leave groups out."
         )
     n_folds = min(n_folds, len(names))
-    u = hashed_uniform(np.arange(len(names), dtype=np.uint64), seed, 1 << 21)
+    u = hashed_uniform(np.arange(len(names), dtype=np.uint64), seed, _FOLDS)
     order = np.argsort(u)
     before = np.cumsum(size[order]) - size[order] / 2
     place = np.floor(before / size.sum() * n_folds).astype(np.intp)
@@ -92,4 +105,4 @@ def time_folds(time: NDArray[Any], n_folds: int = N_FOLDS) -> Folds:
 
 
 def _each_against_others(fold: NDArray[np.intp], n_folds: int) -> Folds:
-    return Folds(fold, np.arange(n_folds), ~np.eye(n_folds, dtype=bool))
+    return Folds(fold, np.arange(n_folds), each_against_others(n_folds))

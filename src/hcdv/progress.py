@@ -47,3 +47,15 @@ def timed_bar(what: str, expected: float) -> Iterator[Callable[[], None]]:
             drawn.update(min(time.monotonic() - started, expected) - drawn.n)
 
         yield tick
+
+
+@contextmanager
+def rows_bar(what: str, total: int, before: int = 0) -> Iterator[Callable[[int], Any]]:
+    """A callback that counts further rows: how many a second, and the time left, are shown."""
+    from tqdm.auto import tqdm
+
+    with tqdm(
+        total=total, initial=before, desc=what, unit=" rows", unit_scale=True, disable=None,
+        leave=False,
+    ) as drawn:  # fmt: skip
+        yield drawn.update

@@ -132,44 +132,65 @@ class Run:
 
     def coalitions(self) -> pd.DataFrame:
         """One row a node of the tree, the whole set first."""
-        import pandas as pd
-
         tree, found = self.canonical_tree, self.valuation
         parts = {name: tree.node_sums(found.parts[name]) for name in PARTS}
-        value = np.sum([parts[name] for name in PARTS], axis=0)
-        frame = pd.DataFrame(
-            {
-                "id": np.arange(tree.n_nodes), "parent": tree.parent, "level": tree.level,
-                "size": tree.size, "value": value, "stderr": found.node_stderr,
-                "value_per_row": value / np.maximum(tree.size, 1),
-                "as_player": found.as_player, "correction": found.correction, **parts,
-                "label_mix": self.label_mix(),
-            }
+        return coalition_frame(
+            tree, tree.size, parts, found.node_stderr, found.as_player, found.correction,
+            self.label_mix(),
         )  # fmt: skip
-        if tree.name is not None:
-            frame.insert(1, "name", list(tree.name))
-        return frame
 
     def label_mix(self, most: int = 3) -> list[str]:
         """The commonest labels of every node, as text; of numbers, their mean."""
-        tree = self.canonical_tree
-        if self.target.classes is None:
-            number = self.target.labels.astype(np.float64)
-            mean = tree.node_sums(number) / np.maximum(tree.size, 1)
-            return [f"mean {value:.4g}" for value in mean]
-        code = self.target.coded(self.target.labels)
-        share = np.stack([
-            tree.node_sums((code == c).astype(np.float64)) for c in range(self.target.n_classes)
-        ])  # fmt: skip
-        share /= np.maximum(tree.size, 1)
-        top = np.argsort(-share, axis=0, kind="stable")[:most]
-        names = [str(name) for name in self.target.classes.tolist()]
-        return [
-            ", ".join(
-                f"{names[c]} {share[c, node]:.0%}" for c in column if share[c, node] > 0
-            )
-            for node, column in enumerate(top.T)
+        tree, target = self.canonical_tree, self.target
+        if target.classes is None:
+            sums = tree.node_sums(target.labels.astype(np.float64))[None]
+            return label_mix(target, sums, tree.size)
+        code = target.coded(target.labels)
+        count = [
+            tree.node_sums((code == c).astype(np.float64)) for c in range(target.n_classes)
         ]
+        return label_mix(target, np.stack(count), tree.size, most)
+
+
+def coalition_frame(
+    tree: Tree,
+    size: NDArray[np.integer],
+    parts: dict[str, NDArray[np.float64]],
+    stderr: NDArray[np.float64],
+    as_player: NDArray[np.float64],
+    correction: NDArray[np.float64],
+    mix: list[str],
+) -> pd.DataFrame:
+    """One row a node of a tree whose nodes hold so many rows and are worth these parts."""
+    import pandas as pd
+
+    value = np.sum([parts[name] for name in PARTS], axis=0)
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(tree.n_nodes), "parent": tree.parent, "level": tree.level,
+            "size": size, "value": value, "stderr": stderr,
+            "value_per_row": value / np.maximum(size, 1),
+            "as_player": as_player, "correction": correction, **parts, "label_mix": mix,
+        }
+    )  # fmt: skip
+    if tree.name is not None:
+        frame.insert(1, "name", list(tree.name))
+    return frame
+
+
+def label_mix(
+    target: Target, sums: NDArray[np.float64], size: NDArray[np.integer], most: int = 3
+) -> list[str]:
+    """The commonest labels of every node from their counts (C, m); of numbers (1, m), the mean."""
+    share = sums / np.maximum(size, 1)
+    if target.classes is None:
+        return [f"mean {value:.4g}" for value in share[0]]
+    top = np.argsort(-share, axis=0, kind="stable")[:most]
+    names = [str(name) for name in target.classes.tolist()]
+    return [
+        ", ".join(f"{names[c]} {share[c, node]:.0%}" for c in column if share[c, node] > 0)
+        for node, column in enumerate(top.T)
+    ]
 
 
 def run_of(

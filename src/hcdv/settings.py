@@ -24,8 +24,8 @@ GIVEN_LEVELS = ("groups", "classes")
 BRANCHING = 8  # the default, which serves a table of any length
 
 
-def checked_plan(settings: Any) -> Callable[[Table], Plan]:
-    """Check every setting of an estimator; the answer makes the plan once the data is read."""
+def checked_plan(settings: Any) -> Callable[[int, str], Plan]:
+    """Check every setting of an estimator; the answer makes the plan of n rows and a metric."""
     _one_of("method", settings.method, METHODS)
     metrics = (
         "auto",
@@ -34,7 +34,7 @@ def checked_plan(settings: Any) -> Callable[[Table], Plan]:
     )
     _one_of("metric", settings.metric, metrics)
     _one_of("device", settings.device, ("auto", "cpu", "cuda"))
-    _one_of("engine", settings.engine, ("local",))
+    _one_of("engine", settings.engine, ("local", "ray"))
     for name in ("dispersion_weight", "smoothness_weight", "consistency_weight"):
         _number(name, getattr(settings, name), 0.0, optional=name.startswith("consist"))
     for name in ("precision", "time_budget"):
@@ -62,12 +62,11 @@ def checked_plan(settings: Any) -> Callable[[Table], Plan]:
         weight = 0.0 if settings.method == "paper" else CONSISTENCY_WEIGHT
     seed = _seed(settings.random_state)
 
-    def plan(table: Table) -> Plan:
-        n = len(table.rows)
+    def plan(n: int, metric: str) -> Plan:
         _refuse_too_many_children(settings.branching, n)
         contexts, permutations = settings.n_contexts, settings.n_permutations
         return Plan(
-            settings.method, table.metric, utility, float(settings.dispersion_weight),
+            settings.method, metric, utility, float(settings.dispersion_weight),
             float(weight), default_contexts(n) if contexts is None else int(contexts),
             default_permutations() if permutations is None else int(permutations),
             settings.precision, settings.time_budget, semivalue, seed, settings.n_jobs,

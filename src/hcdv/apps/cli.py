@@ -56,14 +56,31 @@ def value(
     \b
     hcdv value iris.csv --target species
     hcdv value train.parquet --target y --validation test.parquet --id key --out run
+    hcdv value clicks/ --target label --memory 2G
+
+    TABLE may be a folder of Parquet files or a pattern such as 'clicks/*.parquet', of any
+    size: it is valued in parts, as is one Parquet file that memory would not hold. The same
+    command goes on where an interrupted one was.
     """  # noqa: D301, click reads the \b itself
+    from hcdv.apps import datasets
     from hcdv.apps.summary import facts, text
     from hcdv.store import check_new, save
 
     roles = _roles(options)
+    parts = {name: options.pop(name) for name in ("memory", "skip_damaged", "address")}
+    in_parts = datasets.is_dataset(table, parts["memory"], options["engine"])
     out = Path(_stem(table) + ".hcdv") if out is None else out
     check_new(out, "--out")
     model = _estimator(options, verbose=not (quiet or json_))
+    if in_parts:
+        run = datasets.value_in_parts(model, table, out, roles, validation, **parts)
+        if json_ or not quiet:
+            datasets.show_run(run, 3, csv_=False, json_=json_)
+        return
+    for name in ("skip_damaged", "address"):
+        if parts[name]:
+            option = name.replace("_", "-")
+            raise click.UsageError(f"--{option} is for data sets of Parquet files.")
     step(f"reading {table}", quiet=quiet)
     _refuse_without_target(table, roles)
     sheet, judged = _sheets(table, validation, roles)
@@ -105,10 +122,14 @@ def show(run: Path, coalitions: int, *, csv_: bool, json_: bool) -> None:
     hcdv show iris.hcdv
     hcdv show iris.hcdv --csv > values.csv
     """  # noqa: D301, click reads the \b itself
+    from hcdv.apps import datasets
     from hcdv.apps.summary import facts, text
     from hcdv.store import load, read_about
 
     _one_format(csv_=csv_, json_=json_)
+    if (held := datasets.opened(run)) is not None:
+        datasets.show_run(held, coalitions, csv_=csv_, json_=json_)
+        return
     model = load(run)
     if csv_:
         click.echo(model.to_frame().to_csv(index=False), nl=False)
@@ -170,6 +191,7 @@ def select(
     hcdv select iris.hcdv --fraction 0.3
     hcdv select iris.hcdv --fraction 0.3 -o kept.csv --table iris.csv
     """  # noqa: D301, click reads the \b itself
+    from hcdv.apps import datasets
     from hcdv.apps.writing import refuse_unless_writable, write_rows
     from hcdv.store import load, plain
 
@@ -177,6 +199,9 @@ def select(
         raise click.UsageError("--table needs -o FILE, to write its rows to.")
     if output is not None:
         refuse_unless_writable(output)
+    if (held := datasets.opened(run)) is not None:
+        datasets.select_rows(held, fraction, how, output, table, json_=json_)
+        return
     model = load(run)
     rows = model.select(fraction, how)
     if output is not None:
@@ -218,10 +243,14 @@ def suspects(run: Path, k: int | None, *, csv_: bool, json_: bool) -> None:
     hcdv suspects iris.hcdv
     hcdv suspects iris.hcdv -k 100 --csv > look-at.csv
     """  # noqa: D301, click reads the \b itself
+    from hcdv.apps import datasets
     from hcdv.apps.summary import suspects_text
     from hcdv.store import load, plain
 
     _one_format(csv_=csv_, json_=json_)
+    if (held := datasets.opened(run)) is not None:
+        datasets.list_suspects(held, k, csv_=csv_, json_=json_)
+        return
     model = load(run)
     frame = model.suspects(k)
     frame.insert(1, "id", model.ids_[frame["row"]])
@@ -248,12 +277,16 @@ def explain(run: Path, row: str, *, by_id: bool, json_: bool) -> None:
     hcdv explain iris.hcdv 17
     hcdv explain people.hcdv p-0017 --by-id
     """  # noqa: D301, click reads the \b itself
+    from hcdv.apps import datasets
     from hcdv.store import load, plain
 
     if not by_id and not row.isdecimal():
         raise click.UsageError(
             f"ROW must be a row number from 0, got '{row}' (or add --by-id)."
         )
+    if (held := datasets.opened(run)) is not None:
+        datasets.explain_row(held, row, by_id=by_id, json_=json_)
+        return
     model = load(run)
     explained = model.explain(_row_of_id(model.ids_, row) if by_id else int(row))
     if json_:
@@ -345,6 +378,8 @@ def _one_format(*, csv_: bool, json_: bool) -> None:
 def _stem(table: Path) -> str:
     from hcdv.apps.reading import PACKED
 
+    if any(sign in table.name for sign in "*?["):
+        raise click.UsageError("Missing option '--out': a pattern has no name of its own.")
     inner = table.with_suffix("") if table.suffix.lower() in PACKED else table
     return inner.stem
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,10 +14,27 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path)
 COUNT = click.IntRange(min=1)
 _POSITIVE = click.FloatRange(min=0, min_open=True)
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _METRICS = ("auto", "loss", "accuracy", "balanced_accuracy", "auc", "r2")
 _UTILITIES = ("kernel", "linear", "fourier", "knn", "soft-knn", "threshold-knn")
+_ENGINES = ("local", "ray")
 _METHODS = ("nested", "winter", "paper")
 _ENCODERS = ("auto", "pca", "identity", "linear", "mlp", "conv")
+
+
+class Size(click.ParamType[int]):
+    """Bytes: 800M, 4G, 4.5GB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """A number with a unit as bytes."""
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", str(value).strip().lower())
+        if found is None:
+            self.fail(f"'{value}' is no size. Write 800M, or 4G.", param, ctx)
+        return int(float(found[1]) * _UNITS[found[2]])
 
 
 class Levels(click.ParamType[Any]):
@@ -66,6 +84,12 @@ _OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--time-budget", "Stop sampling after so long.", {"type": _POSITIVE, "metavar": "SECONDS"}),
     ("--jobs", "Threads, -1: one a core. Values are the same.", {"type": int, "default": -1}),
     ("--seed", "Seed of every draw.", {"type": click.IntRange(min=0), "default": 0}),
+    ("--memory", "Value in parts and within so much (2G). Default in parts: half of what is free.",
+     {"type": Size(), "metavar": "SIZE"}),
+    ("--engine", "Where to work in parts: here, or on a Ray cluster.", _one_of(_ENGINES)),
+    ("--address", "Of the Ray cluster. Default: one on this machine, for the time.",
+     {"metavar": "HOST:PORT"}),
+    ("--skip-damaged", "Leave unreadable files of a data set out.", {"is_flag": True}),
     ("--quiet", "Print nothing but errors.", {"is_flag": True}),
 )  # fmt: skip
 

@@ -65,7 +65,11 @@ def facts(model: HCDV, n_coalitions: int = N_COALITIONS) -> dict[str, Any]:
 
 def ranked_coalitions(model: HCDV) -> list[dict[str, Any]]:
     """Leaves by what a row of them is worth on average, the best first."""
-    frame = model.coalitions_
+    return ranked(model.coalitions_)
+
+
+def ranked(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """As ranked_coalitions, from the table of coalitions."""
     leaves = np.setdiff1d(frame["id"], frame["parent"])
     held = frame[frame["id"].isin(leaves) & (frame["size"] > 0)]
     order = held.sort_values("value_per_row", ascending=False, kind="stable")
@@ -183,8 +187,8 @@ def suspects_text(frame: pd.DataFrame, n_more: int) -> str:
     """Suspects as a table, a line each."""
     if frame.empty:
         return "no suspects: no label is more likely wrong than right"
-    shown = frame.drop(columns=["is_suspect", "score"])
-    if (shown["id"].astype(str) == shown["row"].astype(str)).all():
+    shown = frame.drop(columns=["is_suspect", "score"], errors="ignore")
+    if "id" in shown and (shown["id"].astype(str) == shown["row"].astype(str)).all():
         shown = shown.drop(columns="id")
     lines = [shown.to_string(index=False, float_format="{:.3f}".format)]
     if n_more:

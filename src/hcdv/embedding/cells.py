@@ -111,12 +111,25 @@ def as_levels(column: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
     else:
         codes, levels = pd.factorize(column)
     # Two levels may read alike (1 and 1.0); unused categories are dropped.
-    merge, texts = pd.factorize(np.array([_text(level) for level in levels], dtype=object))
+    names = np.asarray(levels, dtype=object)
+    if pd.api.types.infer_dtype(names, skipna=False) != "string":
+        names = np.array([_text(level) for level in names], dtype=object)
+    merge, texts = pd.factorize(names)
     codes = np.append(merge, -1)[codes] if len(merge) else np.asarray(codes)
-    used = np.unique(codes[codes >= 0])
+    used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(texts)))
     renumber = np.full(len(texts) + 1, -1)
     renumber[used] = np.arange(len(used))
-    return renumber[codes].astype(np.intp), [str(texts[j]) for j in used]
+    return renumber[codes].astype(np.intp), [str(text) for text in texts[used]]
+
+
+def hashed_levels(column: pd.Series) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
+    """Codes of the cells, and the fixed 64-bit hash of each level; code −1, the last: missing."""
+    import pandas as pd
+
+    codes, found = as_levels(column)
+    # A missing cell is the level "", which no text of a cell is mistaken for.
+    texts = np.array([*(f"={level}" for level in found), ""], dtype=object)
+    return codes, np.asarray(pd.util.hash_array(texts, categorize=False), dtype=np.uint64)
 
 
 def _text(level: Any) -> str:

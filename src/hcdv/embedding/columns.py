@@ -18,6 +18,7 @@ from hcdv.embedding.cells import (
     as_numbers,
     as_stamps,
     date_parts,
+    hashed_levels,
     kind_of,
 )
 from hcdv.errors import DataError
@@ -231,12 +232,7 @@ class HashedColumn(Column):
 
     def write(self, column: pd.Series, out: NDArray[np.float64]) -> Met:
         """Fill out (n, width) from the column, and count what was met."""
-        import pandas as pd
-
-        codes, found = as_levels(column)
-        # A missing cell is the level "", which no text of a cell is mistaken for below.
-        texts = np.array([*(f"={level}" for level in found), ""], dtype=object)
-        hashed = pd.util.hash_array(texts, categorize=False)
+        codes, hashed = hashed_levels(column)
         sign = 1.0 - 2.0 * (hashed >> np.uint64(63)).astype(np.float64)
         bucket = (hashed % np.uint64(self.n_hash)).astype(np.intp)
         out[...] = 0.0

@@ -72,7 +72,16 @@ def dispersion_shapley(
     label = np.asarray(codes)
     n_classes = int(label.max(initial=-1)) + 1 if n_classes is None else n_classes
     label = _checked(Z, label, n_classes)
-    counts, sums = class_sums(Z, label, n_classes)
+    return dispersion_of_rows(Z, label, *class_sums(Z, label, n_classes))
+
+
+def dispersion_of_rows(
+    Z: NDArray[np.floating],
+    label: NDArray[np.integer],
+    counts: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Values φ_i of some rows of a set whose class counts (C,) and sums (C, d) are known."""
     pairs = float(cross_label_pairs(counts))
     value = np.zeros(len(Z))
     if pairs == 0:
@@ -81,7 +90,7 @@ def dispersion_shapley(
     for start in range(0, len(Z), BLOCK):
         rows = slice(start, start + BLOCK)
         value[rows] = np.einsum("nd,nd->n", Z[rows], others[label[rows]])
-    return (len(Z) - counts[label] - value) / (2 * pairs)
+    return (counts.sum() - counts[label] - value) / (2 * pairs)
 
 
 def _checked(

@@ -45,16 +45,14 @@ def check_new(path: Path, name: str = "folder") -> None:
 def write_atomically(folder: Path, about: dict[str, Any], files: dict[str, bytes]) -> Path:
     """Write a run folder, all or nothing: no reader ever sees half of one."""
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-    about = {"format": FORMAT, **about, "sha256": digests}
-    about["sha256"][ABOUT] = _digest(about)
+    record = sealed(about, digests)
     check_new(folder)
     draft = _beside(folder)
     try:
         draft.mkdir()
         for name, content in files.items():
             _write(draft / name, content)
-        text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        _write(draft / ABOUT, text.encode())
+        _write(draft / ABOUT, record)
         draft.rename(folder)
     except OSError as error:
         raise _unwritable(folder, "folder", error) from error
@@ -62,6 +60,26 @@ def write_atomically(folder: Path, about: dict[str, Any], files: dict[str, bytes
         shutil.rmtree(draft, ignore_errors=True)  # gone already where all went well
     _sync(folder.parent)
     return folder
+
+
+def sealed(about: dict[str, Any], digests: dict[str, str]) -> bytes:
+    """What run.json holds: the record with the checksums of the files and its own."""
+    about = {"format": FORMAT, **about, "sha256": dict(digests)}
+    about["sha256"][ABOUT] = _digest(about)
+    text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return text.encode()
+
+
+def publish(draft: Path, folder: Path, record: bytes) -> None:
+    """Make a run folder of a draft that holds all but its record, all or nothing."""
+    check_new(folder)
+    try:
+        (draft / ABOUT).unlink(missing_ok=True)
+        _write(draft / ABOUT, record)
+        draft.rename(folder)
+    except OSError as error:
+        raise _unwritable(folder, "folder", error) from error
+    _sync(folder.parent)
 
 
 def write_file(path: Path, content: bytes, name: str = "file") -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from hcdv.estimator import HCDV
 
+DATASET = "dataset"  # kind of the runs that `hcdv.dataset` writes
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "safetensors", "torch")
 
 
@@ -82,7 +83,13 @@ def save(model: HCDV, folder: Path, source: dict[str, Any] | None = None) -> Pat
 
 def load(folder: Path) -> HCDV:
     """Read a run folder; nothing in it is executed, and damage is named."""
-    content = read_files(folder, read_about(folder))[FILES[2]]
+    about = read_about(folder)
+    if about.get("kind") == DATASET:
+        raise StoreError(
+            f"folder must be the run of a table in memory, got '{folder}', the run of a data set. "
+            "Open it with hcdv.DatasetRun.open."
+        )
+    content = read_files(folder, about)[FILES[2]]
     from safetensors import SafetensorError
 
     try:
@@ -168,7 +175,7 @@ def _about(
         "checks": plain(run.checks),
         "notes": run.notes,
         "seconds": {name: round(each, 3) for name, each in run.seconds.items()},
-        "versions": _versions(),
+        "versions": versions(),
     }
 
 
@@ -185,7 +192,8 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of what a run was made with."""
     found = {"python": platform.python_version(), "platform": sys.platform}
     for package in _PACKAGES:
         try:

@@ -12,7 +12,7 @@ Regression: the margin is minus the distance of the target from what is predicte
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,13 @@ class Agreement:
 
     margin: NDArray[np.floating]  # (R, n)  mean margin; nan where the order does not judge
     scores: NDArray[np.floating]  # (C, n)  mean scores of models taught without the row
+
+    @classmethod
+    def mean(cls, said: list[Agreement]) -> Agreement:
+        """What several probes say, on average."""
+        names = [each.name for each in fields(cls)]
+        parts = ([getattr(one, name) for one in said] for name in names)
+        return cls(*(np.mean(part, axis=0) for part in parts))
 
 
 def context_models(
@@ -57,10 +64,14 @@ def agreement(
     barred: NDArray[np.bool_],  # (R, n_folds)  whose rows its contexts never hold
     weight: NDArray[np.float64],  # (n,)  the weights the models were taught with
     *,
+    dtype: np.dtype | None = None,
     n_jobs: int | None = None,
 ) -> Agreement:
-    """Ask every context of every order about every row it may judge."""
-    dtype = row_dtype(len(points), features.width)
+    """Ask every context of every order about every row it may judge.
+
+    dtype: of the products, where the rows are a part of more than are at hand.
+    """
+    dtype = dtype or row_dtype(len(points), features.width)
     stacks = [
         np.concatenate([np.swapaxes(m, 1, 2) for m in pair], axis=1) for pair in models
     ]

@@ -9,7 +9,7 @@ apart: among them the model's own say decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from hcdv.valuation.calibration import Curve, calibrated
 from hcdv.valuation.calibration import margins as margins_of
 from hcdv.valuation.consistency import Agreement, agreement, context_models
 from hcdv.valuation.contexts import Contexts, share_contexts
-from hcdv.valuation.features import FeatureMap, linear_features
+from hcdv.valuation.features import FeatureMap
 from hcdv.valuation.points import Case, Points, class_weights
 from hcdv.valuation.probe import sketch_columns
 from hcdv.valuation.statistics import Statistics, context_statistics
@@ -28,6 +28,7 @@ from hcdv.valuation.statistics import Statistics, context_statistics
 SHARES = (0.3, 0.9)  # contexts of 30-90 % of the rows (evidence, first round)
 # points up to → contexts an order, with a probe of each
 N_THRESHOLDS = {200_000: 8, 2**63: 4}
+N_ORDERS = 4  # R, where one view serves all folds
 FIRST_STREAM = 1 << 20  # streams of the marginals' contexts stay below
 LINEAR_RIDGE, KERNEL_RIDGE = 3e-3, 1e-3  # of n
 
@@ -72,10 +73,18 @@ class Doubts:
         """
         asked = np.count_nonzero(~np.isnan(self.margins), axis=0)
         n_asked = int(asked.max())  # alike for all rows
-        mean = np.nansum(self.margins, axis=0, dtype=np.float64) / asked
-        moved = (self.slope * np.nan_to_num(row - mean) for row in self.margins)
-        square = sum(of(row - row.mean()) ** 2 for row in moved)  # A_i sum to 0
+        steps = moved(self.slope, self.margins)
+        square = sum(of(row - row.mean()) ** 2 for row in steps)  # A_i sum to 0
         return np.asarray(square / max(1, n_asked * (n_asked - 1)))
+
+
+def moved(
+    slope: NDArray[np.floating], margins: NDArray[np.floating]
+) -> Iterator[NDArray[np.float64]]:
+    """How far the margins of each order alone move A_i, but for a constant."""
+    asked = np.count_nonzero(~np.isnan(margins), axis=0)
+    mean = np.nansum(margins, axis=0, dtype=np.float64) / asked
+    return (slope * np.nan_to_num(row - mean) for row in margins)
 
 
 def label_doubts(
@@ -83,10 +92,7 @@ def label_doubts(
 ) -> Doubts:
     """Ask the linear and the kernel probe of every context of a round about every row."""
     view_of, judged, barred = asked_folds(case)
-    n_orders = len(view_of)
-    n_thresholds = thresholds_of(len(case.points))
-    first = FIRST_STREAM + number * n_orders
-    contexts = share_contexts(n_orders, n_thresholds, seed, *SHARES, first=first)
+    contexts = asked_contexts(len(case.points), seed, len(view_of), number)
     asked: list[Agreement] = []
     for view in np.unique(view_of):
         of = np.flatnonzero(view_of == view)
@@ -101,17 +107,25 @@ def label_doubts(
     return Doubts.of(case.points, margins, scores)
 
 
+def asked_contexts(
+    n_points: int, seed: int, n_orders: int = N_ORDERS, number: int = 0
+) -> Contexts:
+    """The contexts of one round whose models are asked about labels."""
+    first = FIRST_STREAM + number * n_orders
+    return share_contexts(n_orders, thresholds_of(n_points), seed, *SHARES, first=first)
+
+
 def asked_folds(
     case: Case,
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.bool_]]:
     """Of every order: its view, the folds it judges, (R, F), and those it never learns from.
 
-    Two orders a fold where folds are held out; else four that judge every row.
+    Two orders a fold where folds are held out; else N_ORDERS that judge every row.
     """
     asking = case.asking
     if asking is None:
-        nobody = np.zeros((4, len(case.judging_view)), dtype=bool)
-        return np.full(4, case.judging_view[0]), ~nobody, nobody
+        nobody = np.zeros((N_ORDERS, len(case.judging_view)), dtype=bool)
+        return np.full(N_ORDERS, case.judging_view[0]), ~nobody, nobody
     folds = np.tile(np.arange(len(asking)), 2)
     return case.judging_view[folds], np.eye(len(asking), dtype=bool)[folds], ~asking[folds]
 
@@ -119,6 +133,32 @@ def asked_folds(
 def thresholds_of(n_points: int) -> int:
     """Contexts an order."""
     return next(number for most, number in N_THRESHOLDS.items() if n_points <= most)
+
+
+def probes_of(kernel: FeatureMap) -> list[tuple[FeatureMap, float]]:
+    """The probes that are asked, with ρ per row: a linear one, and the run's own."""
+    linear = FeatureMap("linear", kernel.n_inputs), LINEAR_RIDGE
+    return [linear] if kernel.kind == "linear" else [linear, (kernel, KERNEL_RIDGE)]
+
+
+def taught(
+    stats: Statistics,
+    contexts: Contexts,
+    ridge: float,
+    n_points: int,
+    width: int,
+    seed: int,
+    n_jobs: int | None,
+) -> list[tuple[NDArray[np.floating], NDArray[np.floating]]]:
+    """The models of every context, by order, from the statistics of all n points."""
+    sketch = sketch_columns(n_points, contexts.p.size, width)
+
+    def teach(order: int) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        rng = np.random.default_rng([seed, 3, int(contexts.stream[order])])
+        own = Statistics(stats.gram[order], stats.cross[order])
+        return context_models(own, ridge, sketch, rng)
+
+    return list(ordered_map(teach, range(contexts.n_orders), n_jobs))
 
 
 def _of_view(
@@ -131,33 +171,17 @@ def _of_view(
     n_jobs: int | None,
 ) -> Agreement:
     weight = class_weights(points)
-    probes = [(linear_features(points.Z), LINEAR_RIDGE)]
-    if kernel.kind != "linear":
-        probes.append((kernel, KERNEL_RIDGE))
     said: list[Agreement] = []
-    for features, ridge in probes:
+    for features, ridge in probes_of(kernel):
         stats = context_statistics(
             points, features, contexts, barred, weight=weight, n_jobs=n_jobs
         )
-        sketch = sketch_columns(len(points), contexts.p.size, features.width)
-
-        def teach(
-            order: int,
-            stats: Statistics = stats,
-            ridge: float = ridge,
-            sketch: int | None = sketch,
-        ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-            rng = np.random.default_rng([seed, 3, int(contexts.stream[order])])
-            own = Statistics(stats.gram[order], stats.cross[order])
-            return context_models(own, ridge * weight.sum(), sketch, rng)
-
-        models = list(ordered_map(teach, range(contexts.n_orders), n_jobs))
+        models = taught(
+            stats, contexts, ridge * weight.sum(), len(points), features.width, seed, n_jobs
+        )
         said.append(
             agreement(
                 points, features, contexts, models, judged, barred, weight, n_jobs=n_jobs
             )
         )
-    return Agreement(
-        np.mean([one.margin for one in said], axis=0),
-        np.mean([one.scores for one in said], axis=0),
-    )
+    return Agreement.mean(said)

@@ -33,10 +33,14 @@ def point_marginals(
     moments: list[Moments],  # by order: its judge's
     barred: NDArray[np.bool_],  # (R, n_folds)
     *,
+    dtype: np.dtype | None = None,
     n_jobs: int | None = None,
 ) -> NDArray[np.floating]:
-    """Mean marginal of every row in every order, (R, n): R independent unbiased estimates."""
-    dtype = row_dtype(len(points), features.width)
+    """Mean marginal of every row in every order, (R, n): R independent unbiased estimates.
+
+    dtype: of the products, where the rows are a part of more than are at hand.
+    """
+    dtype = dtype or row_dtype(len(points), features.width)
     stacks = [_stack(one, dtype) for one in asked]
     edges = [_edges(one) for one in asked]
 

@@ -227,15 +227,23 @@ def dispersion_of_all(case: Case) -> float:
 
 
 def _node_variance(tree: Tree, upper: Upper, estimate: Estimate) -> NDArray[np.float64]:
-    """Variance of the utility part of every node: its share of ψ_G, and its centred sum."""
+    """Variance of the utility part of every node."""
     inside = estimate.flat.variance(lambda row: tree.node_sums(centred(row, upper)))
-    inside[: len(upper.parent)] = estimate.coalitions.stderr**2
+    return node_variance(inside, tree, upper, estimate.coalitions.stderr, tree.size)
+
+
+def node_variance(
+    inside: NDArray[np.float64], tree: Tree, upper: Upper, stderr: NDArray[np.float64],
+    size: NDArray[np.integer],
+) -> NDArray[np.float64]:  # fmt: skip
+    """Variance of nodes: their share of ψ_G, and `inside`, that of their centred sums."""
+    inside[: len(upper.parent)] = stderr**2
     deeper = np.arange(len(upper.parent), tree.n_nodes)
     if len(deeper):
-        filled = deeper[tree.size[deeper] > 0]
+        filled = deeper[size[deeper] > 0]
         player = upper.code[tree.order[tree.start[filled]]]
-        share = tree.size[filled] / upper.n_inside[player]
-        inside[filled] += (share * estimate.coalitions.stderr[upper.players[player]]) ** 2
+        share = size[filled] / upper.n_inside[player]
+        inside[filled] += (share * stderr[upper.players[player]]) ** 2
     return inside
 
 

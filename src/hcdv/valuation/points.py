@@ -80,11 +80,16 @@ def class_weights(points: Points) -> NDArray[np.float64]:
     weight = np.ones(len(points)) if points.weight is None else points.weight
     if points.n_classes:
         mass = np.bincount(points.target, weights=weight, minlength=points.n_classes)
-        present = mass > 0
-        scale = np.zeros(points.n_classes)
-        scale[present] = mass.sum() / (present.sum() * mass[present])
-        weight = weight * scale[points.target]
+        weight = weight * class_scales(mass)[points.target]
     return weight
+
+
+def class_scales(mass: NDArray[Any]) -> NDArray[np.float64]:
+    """What a row of each class weighs, from what the classes' rows weigh together, (C,)."""
+    present = mass > 0
+    scale = np.zeros(len(mass))
+    scale[present] = mass.sum() / (present.sum() * mass[present])
+    return scale
 
 
 @dataclass(frozen=True)

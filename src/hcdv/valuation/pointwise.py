@@ -29,7 +29,7 @@ from hcdv.valuation.knn import (
 )
 from hcdv.valuation.marginals import point_marginals
 from hcdv.valuation.moments import Moments, judge_moments, metric_of_models
-from hcdv.valuation.points import Case, Points
+from hcdv.valuation.points import Case, Judge, Points
 from hcdv.valuation.probe import Coefficients, ProbeGame, coefficients, sketch_columns
 from hcdv.valuation.statistics import Statistics, context_statistics, group_statistics
 from hcdv.valuation.utility import LeastSquares, Neighbours
@@ -153,13 +153,19 @@ class Probe:
                 flat.gram.reshape(n_groups, n_folds, *flat.gram.shape[1:]),
                 flat.cross.reshape(n_groups, n_folds, *flat.cross.shape[1:]),
             )
+        return self.game_of(case.judges, by_view, n_jobs)
+
+    def game_of(
+        self, judges: list[Judge], by_view: dict[int, Statistics], n_jobs: int | None
+    ) -> ProbeGame:
+        """The payoff of unions of groups, from the statistics of every group and fold."""
         taught: list[Statistics] = []
-        for judge in case.judges:
+        for judge in judges:
             stats, folds = by_view[judge.view], judge.eligible
             own = Statistics(stats.gram[:, folds], stats.cross[:, folds]).sum(axis=1)
             taught.append(own.on_grid())
         return ProbeGame(
-            case.judges,
+            judges,
             self.features,
             self.moments,
             taught,
@@ -253,18 +259,33 @@ class Probe:
             if keep
             else self._gathered(kept, points, np.ones(len(points), dtype=bool), n_jobs)
         )
+        asked = self.asked(view, contexts, judge_of, stats, len(points), seed, n_jobs)
         moments = [self.moments[k] for k in judge_of]
-        sketch = sketch_columns(len(points), contexts.p.size, features.width)
+        return point_marginals(
+            points, features, contexts, asked, moments, barred, n_jobs=n_jobs
+        )
+
+    def asked(
+        self,
+        view: int,
+        contexts: Contexts,
+        judge_of: NDArray[np.intp],
+        stats: Statistics,
+        n_points: int,
+        seed: int,
+        n_jobs: int | None,
+    ) -> list[Coefficients]:
+        """What every order of contexts asks of a row, from the statistics of all n points."""
+        width = self.features[view].width
+        sketch = sketch_columns(n_points, contexts.p.size, width)
 
         def ask(order: int) -> Coefficients:
             own = Statistics(stats.gram[order], stats.cross[order])
             rng = np.random.default_rng([seed, 2, int(contexts.stream[order])])
-            return coefficients(own, moments[order], self.ridge, sketch, rng)
+            moments = self.moments[judge_of[order]]
+            return coefficients(own, moments, self.ridge, sketch, rng)
 
-        asked = list(ordered_map(ask, range(contexts.n_orders), n_jobs))
-        return point_marginals(
-            points, features, contexts, asked, moments, barred, n_jobs=n_jobs
-        )
+        return list(ordered_map(ask, range(contexts.n_orders), n_jobs))
 
 
 def neighbour_values(

@@ -131,10 +131,14 @@ def group_statistics(
     n_groups: int,
     *,
     weight: Floats | None = None,
+    dtype: np.dtype | None = None,
     n_jobs: int | None = None,
 ) -> Statistics:
-    """Statistics of every group of rows, (n_groups, …). A code of n_groups: in none."""
-    dtype = row_dtype(len(points), features.width)
+    """Statistics of every group of rows, (n_groups, …). A code of n_groups: in none.
+
+    dtype: of the products, where the rows are a part of more than are at hand.
+    """
+    dtype = dtype or row_dtype(len(points), features.width)
     by_code = np.argsort(code, kind="stable")
     edges = np.searchsorted(code[by_code], np.arange(n_groups + 1))
 
@@ -162,10 +166,11 @@ def context_statistics(
     barred: NDArray[np.bool_],  # (R, n_folds)  folds whose rows an order never holds
     *,
     weight: Floats | None = None,
+    dtype: np.dtype | None = None,
     n_jobs: int | None = None,
 ) -> Statistics:
     """Statistics of every context, (R, L, …): one Gram pass an order, prefixes by cumsum."""
-    dtype = row_dtype(len(points), features.width)
+    dtype = dtype or row_dtype(len(points), features.width)
     n_orders, n_thresholds = contexts.p.shape
     total = _empty((n_orders, n_thresholds), features, points)
 
