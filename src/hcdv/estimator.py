@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from hcdv.arrivals import known_labels, read_arrivals, read_judges
 from hcdv.engines.local import one_thread_each, watched
 from hcdv.errors import ParameterError
 from hcdv.intake import EncoderSettings, Intake, build_case, read_table
 from hcdv.result import Run, run_of
-from hcdv.settings import checked_plan, grown_tree
-from hcdv.uses import diagnosis, explanation, forgetting, selection, suspects
+from hcdv.settings import checked_plan, grown_tree, stream_settings
+from hcdv.streaming import report, updates
+from hcdv.uses import diagnosis, explanation, selection, suspects
 from hcdv.valuation.cost import estimated_seconds
 from hcdv.valuation.duration import in_words
 from hcdv.valuation.methods import value
@@ -81,6 +83,13 @@ class HCDV(BaseEstimator):
         Where the kernels run; "ray", a cluster, for `fit_dataset` alone.
     n_jobs : int or None
         Threads; the values do not depend on it.
+    spawn_distance : float or None
+        τ: an arriving row further than this (1 − cosine) from all leaves gets one of its own.
+        None: never.
+    rebalance_every : int or None
+        After so many arrived rows, overfull leaves are split and thin ones merged.
+    max_rows : int or None
+        Rows to keep: when more have arrived, the oldest are forgotten.
     random_state : int, RandomState or None
         Seed of every draw.
     verbose : bool
@@ -108,6 +117,9 @@ class HCDV(BaseEstimator):
         device: str = "auto",
         engine: str = "local",
         n_jobs: int | None = -1,
+        spawn_distance: float | None = None,
+        rebalance_every: int | None = None,
+        max_rows: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -130,6 +142,9 @@ class HCDV(BaseEstimator):
         self.device = device
         self.engine = engine
         self.n_jobs = n_jobs
+        self.spawn_distance = spawn_distance
+        self.rebalance_every = rebalance_every
+        self.max_rows = max_rows
         self.random_state = random_state
         self.verbose = verbose
 
@@ -229,16 +244,70 @@ class HCDV(BaseEstimator):
         check_is_fitted(self, "values_")
         return explanation.explain(self.run_, i)
 
-    def forget(self, rows: Any) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any = None, X_val: Any = None, y_val: Any = None, *,
+        ids: Any = None, sample_weight: Any = None, lazy: bool = True,
+    ) -> Self:  # fmt: skip
+        """Take in new rows; the first call is a fit.
+
+        Each joins the nearest leaf; tree, encoder and probe stay, and statistics are added.
+        lazy: new rows, the surplus and the first level of coalitions are valued at once, and
+        all other values are corrected so that they add up, and marked in `stale_` until
+        `refresh`. Otherwise all values are computed anew.
+        X_val, y_val: a validation set in place of the one there is.
+        """
+        if not hasattr(self, "run_"):
+            return self.fit(X, y, X_val, y_val, ids=ids, sample_weight=sample_weight)
+        updates.refuse_arrivals(self.run_)
+        settings = stream_settings(self)
+        with one_thread_each():
+            arrivals, notes = read_arrivals(
+                self.run_, self.table_encoder_, self.encoder_, X, y, ids, sample_weight
+            )
+            judges = read_judges(
+                self.run_, self.table_encoder_, self.encoder_, X_val, y_val
+            )
+            self._set(
+                updates.arrive(self.run_, arrivals, settings, lazy=lazy, judges=judges)
+            )
+        self.run_.notes.extend(note for note in notes if note not in self.run_.notes)
+        return self
+
+    def forget(self, rows: Any, *, lazy: bool = False) -> Self:
         """Withdraw rows: the values of the others, as if these had never been there.
 
         Tree, encoder and probe stay; statistics are subtracted, and nothing is retrained.
         Rows are positions in the current data; `ids_` keeps the identity of those that stay.
+        lazy: as in `partial_fit`.
         """
         check_is_fitted(self, "values_")
         with one_thread_each():
-            self._set(forgetting.forget(self.run_, rows))
+            self._set(updates.forget(self.run_, rows, lazy=lazy))
         return self
+
+    def relabel(self, rows: Any, y: Any, *, lazy: bool = False) -> Self:
+        """Give rows other labels of the classes there are: a row goes, and comes again.
+
+        Rows are positions in the current data, and y has a label for each. lazy: as in
+        `partial_fit`.
+        """
+        check_is_fitted(self, "values_")
+        labels = known_labels(self.run_.target, y, len(np.atleast_1d(y)))
+        with one_thread_each():
+            self._set(updates.relabel(self.run_, rows, labels, lazy=lazy))
+        return self
+
+    def refresh(self) -> Self:
+        """Bring every value to what valuing all rows on the same tree gives."""
+        check_is_fitted(self, "values_")
+        with one_thread_each():
+            self._set(updates.refresh(self.run_))
+        return self
+
+    def drift(self, since: int = 0) -> pd.DataFrame:
+        """Which coalitions gained or lost since an update of `history_`; 0 is the fit."""
+        check_is_fitted(self, "values_")
+        return report.drift(self.run_, since)
 
     def guarantees(self, confidence: float = 0.95) -> dict[str, dict[str, Any]]:
         """The paper's guarantees held against this run: what was promised, what is estimated."""
@@ -274,6 +343,18 @@ class HCDV(BaseEstimator):
         self.ids_ = run.ids
         self.notes_ = run.notes
         self.checks_ = run.checks
+
+    @property
+    def stale_(self) -> NDArray[np.bool_]:
+        """Rows whose values are corrected, but not computed anew since the data changed."""
+        check_is_fitted(self, "values_")
+        return self.run_.stale
+
+    @property
+    def history_(self) -> pd.DataFrame:
+        """A line for the fit and every update: rows, surplus with its parts, label shares."""
+        check_is_fitted(self, "values_")
+        return report.history(self.run_)
 
     @property
     def coalitions_(self) -> pd.DataFrame:

@@ -80,8 +80,8 @@ def read_table(
     target = read_target(y, n, metric)
     groups = _column(groups, rows, n, "groups")
     time = _column(time, rows, n, "time")
-    weight = _weights(sample_weight, n)
-    ids = np.arange(n) if ids is None else _ids(ids, n)
+    weight = checked_weights(sample_weight, n)
+    ids = np.arange(n) if ids is None else checked_ids(ids, n)
     position = np.argsort(ids, kind="stable")
     if np.array_equal(position, np.arange(n)):
         return Table(
@@ -139,15 +139,15 @@ def build_case(
         smoothness_weight=settings.smoothness_weight, device=settings.device, n_jobs=n_jobs,
     )  # fmt: skip
     numbers = table_encoder.transform(table.rows)
-    _refuse_huge(numbers)
-    X = table.rows.frame if _takes_frame(encoder, table.rows) else numbers
+    refuse_huge(numbers)
+    X = table.rows.frame if takes_frame(encoder, table.rows) else numbers
     ruled = table.groups is not None or table.time is not None
     folds = _folds(table, target, seed, need=judged is None or encoder.supervised or ruled)
     rng = np.random.default_rng([seed, 0])
     code = target.coded(target.labels)
     with _told_of_validation():
         X_judge = None if judged is None else table_encoder.transform(judged[0])
-    if judged is not None and _takes_frame(encoder, table.rows):
+    if judged is not None and takes_frame(encoder, table.rows):
         X_judge = judged[0].frame
     encoder = _fitted(encoder, X, target, X_judge, judged, rng)
     Zs, judging_view = _embedded(encoder, X, target, folds, rng)
@@ -217,7 +217,7 @@ def _judged_originals(
     return [(take(rows, some).table, target.labels[some]) for some in own]
 
 
-def _takes_frame(encoder: Encoder, rows: Rows) -> bool:
+def takes_frame(encoder: Encoder, rows: Rows) -> bool:
     """Whether the encoder picks columns by name, from rows that have names."""
     return getattr(encoder, "takes_frame", False) and rows.frame is not None
 
@@ -259,7 +259,7 @@ def _told_of_validation() -> Iterator[None]:
         raise DataError(f"X_val: {error}") from error
 
 
-def _refuse_huge(X: Any) -> None:
+def refuse_huge(X: Any) -> None:
     """Squares of larger cells overflow, and everything after them is NaN."""
     cells = X.data if hasattr(X, "tocsr") else np.asarray(X)
     if not cells.size or cells.dtype.kind != "f":
@@ -338,7 +338,8 @@ def _column(given: Any, rows: Rows, n: int, name: str) -> NDArray[Any] | None:
     return column
 
 
-def _weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
+def checked_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
+    """One finite weight a row, none negative."""
     if sample_weight is None:
         return None
     try:
@@ -365,7 +366,8 @@ def _weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     return weight
 
 
-def _ids(ids: Any, n: int) -> NDArray[Any]:
+def checked_ids(ids: Any, n: int) -> NDArray[Any]:
+    """One id a row, each once: numbers or text."""
     found = np.asarray(ids)
     if found.shape != (n,):
         raise DataError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hcdv.hierarchy.tree import Tree
 from hcdv.intake import Intake, Table
+from hcdv.streaming.living import Living, recorded
 from hcdv.targets import Target
 from hcdv.valuation.nested import PARTS, Valuation
 from hcdv.valuation.plan import Plan
@@ -35,6 +36,7 @@ class Run:
     canonical_ids: NDArray[Any]
     seconds: dict[str, float]
     notes: list[str]
+    living: Living | None = None  # what updates go by; canonical order
 
     @property
     def position(self) -> NDArray[np.intp]:
@@ -66,6 +68,13 @@ class Run:
     def parts(self) -> dict[str, NDArray[np.float64]]:
         """The values by part of the payoff."""
         return {name: self.users(self.valuation.parts[name]) for name in PARTS}
+
+    @property
+    def stale(self) -> NDArray[np.bool_]:
+        """Rows whose values have not been computed anew since the data changed, (n,)."""
+        if self.living is None:
+            return np.zeros(self.n_rows, dtype=bool)
+        return self.users(self.living.stale)
 
     @property
     def surplus(self) -> float:
@@ -199,9 +208,24 @@ def run_of(
 ) -> Run:  # fmt: skip
     """Bring the pieces of a fit together."""
     notes = [*intake.notes, *_notes(table, plan, valuation), *_budget_notes(plan, seconds)]
-    return Run(
-        intake.case, tree, plan, valuation, table.target, table.ids, seconds, notes
-    )  # fmt: skip
+    run = Run(intake.case, tree, plan, valuation, table.target, table.ids, seconds, notes)
+    return begun(run, _judged_by(table, run))
+
+
+def begun(run: Run, judged_by: str) -> Run:
+    """The run with what updates go by, and the first line of its history."""
+    Z, tree = run.case.points.Z, run.canonical_tree
+    living = Living.of(Z, tree, run.canonical_ids, judged_by)
+    return recorded(replace(run, living=living), "fit", came=run.n_rows)
+
+
+def _judged_by(table: Table, run: Run) -> str:
+    if table.time is not None:
+        return "time"
+    if table.groups is not None:
+        return "groups"
+    validated = all(judge.eligible.all() for judge in run.case.judges)
+    return "validation" if validated else "rows"
 
 
 def _budget_notes(plan: Plan, seconds: dict[str, float]) -> list[str]:

@@ -13,6 +13,7 @@ from hcdv.errors import ParameterError
 from hcdv.hierarchy.growth import flat_tree, grow, tree_from_levels
 from hcdv.hierarchy.tree import Tree
 from hcdv.intake import Table
+from hcdv.streaming.draft import StreamSettings
 from hcdv.valuation.methods import METHODS
 from hcdv.valuation.moments import CLASSIFICATION_METRICS, REGRESSION_METRICS
 from hcdv.valuation.plan import Plan, default_contexts, default_permutations
@@ -44,6 +45,7 @@ def checked_plan(settings: Any) -> Callable[[int, str], Plan]:
     _whole("n_permutations", settings.n_permutations, 2, optional=True)
     _jobs(settings.n_jobs)
     _levels(settings.branching)
+    stream_settings(settings)
     semivalue = _semivalue(settings.semivalue)
     utility = resolve_utility(settings.utility)
     if settings.method != "nested" and semivalue != "shapley":
@@ -73,6 +75,19 @@ def checked_plan(settings: Any) -> Callable[[int, str], Plan]:
         )  # fmt: skip
 
     return plan
+
+
+def stream_settings(settings: Any) -> StreamSettings:
+    """How rows that arrive are taken in; checked."""
+    _number("spawn_distance", settings.spawn_distance, 0.0, optional=True, open_below=True)
+    for name, low in (("rebalance_every", 1), ("max_rows", 2)):
+        _whole(name, getattr(settings, name), low, optional=True)
+    numbers = [level for level in _levels(settings.branching) if not isinstance(level, str)]
+    return StreamSettings(
+        settings.spawn_distance, settings.rebalance_every, settings.max_rows,
+        tuple(int(level) for level in numbers) or (BRANCHING,), int(settings.leaf_size),
+        settings.n_jobs,
+    )  # fmt: skip
 
 
 def _refuse_rounds(settings: Any, semivalue: Any) -> None:

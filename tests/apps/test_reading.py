@@ -145,7 +145,7 @@ def test_one_array_saved_alone_is_no_npz():
 
 
 def test_a_folder_is_no_table_and_a_close_name_is_offered(here):
-    assert "which is a folder" in value(str(here), None).stderr
+    assert "a Parquet file, a folder of them or a pattern" in value(str(here), None).stderr
     Path("digits.csv").write_bytes(b"")
     assert "Did you mean 'digits.csv'?" in value("digit.csv", None).stderr
     assert "no folder 'nowhere'" in value("nowhere/t.csv", None).stderr

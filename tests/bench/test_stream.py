@@ -80,3 +80,27 @@ def test_the_table_shows_every_method(tmp_path):
     }
     assert rows >= set(stand.METHODS)
     assert (tmp_path / "stream-fast.png").stat().st_size > 5_000
+
+
+@pytest.mark.parametrize("refreshed", [False, True])
+def test_the_incremental_methods_go_on_with_one_estimator(refreshed):
+    stream, step = stand.ClickStream(0), stand.incrementally(refreshed=refreshed)
+    days = [stream.day(number, 150, 0) for number in (1, 2, 3)]
+    models = []
+    for n in (1, 2, 3):
+        X, y = (
+            np.concatenate([d.X for d in days[:n]]),
+            np.concatenate([d.y for d in days[:n]]),
+        )
+        judges = stream.day(n, 60, 1)
+        scores = step(Problem(X, y, judges.X, judges.y, 2, 0, "auc"), 150)
+        assert len(scores.values) == 150 * n
+        assert len(scores.pick(0.2)) == 30 * n
+        assert scores.fitted is not None
+        assert scores.fitted.stale_.any() == (n > 1 and not refreshed)
+        assert scores.values.sum() == pytest.approx(scores.fitted.surplus_, abs=1e-9)
+        models.append(scores.fitted)
+    assert models[0] is models[2]
+    kinds = models[0].history_["kind"].tolist()
+    assert kinds.count("update") == 2
+    assert kinds.count("refresh") == (2 if refreshed else 0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cases import a_case, a_probe, retrained, some_points, validated
+from cases import a_case, a_probe, retrained, some_points
 from hcdv.valuation.coalition_game import shapley_exact
 from hcdv.valuation.contexts import semivalue_contexts
 from hcdv.valuation.knn_game import KNNGame
@@ -103,27 +103,6 @@ def test_judges_in_other_views_are_asked_there():
     code = np.arange(n)
     masks = np.random.default_rng(0).random((9, n)) < 0.5
     assert probe.game(case, code, n, None)(masks) == pytest.approx(game(masks), abs=1e-9)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_probe_without_some_rows_is_one_that_never_saw_them(weighted):
-    case = a_case(50, 2, weighted=weighted)
-    probe = a_probe(case)
-    keep = np.random.default_rng(1).random(50) < 0.7
-    code, contexts = np.arange(50) % 4, semivalue_contexts(4, 6, 0)
-    probe.game(case, code, 4, None, keep_as="game")
-    probe.batches(case, contexts, 0, None)
-    left = validated(case.points.take(keep), case.judges[0].points)
-    later = probe.without(case, left, keep)
-    fresh = a_probe(case)
-    masks = np.random.default_rng(0).random((9, 4)) < 0.5
-    assert later.memo.keys() == probe.memo.keys()
-    assert later.game(left, code[keep], 4, None, keep_as="game")(masks) == pytest.approx(
-        fresh.game(left, code[keep], 4, None)(masks), abs=1e-10
-    )
-    assert later.batches(left, contexts, 0, None).value == pytest.approx(
-        fresh.batches(left, contexts, 0, None).value, abs=1e-10
-    )
 
 
 def test_the_sketch_of_large_data_comes_near_the_exact_values(monkeypatch):

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import hcdv
+from hcdv.apps import living
 from hcdv.apps.console import Commands, as_json, step
 from hcdv.apps.options import COUNT, FILE, of_value
 from hcdv.apps.tables import bench
+from hcdv.apps.watching import watch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,6 +97,7 @@ def value(
         "table": str(table),
         "validation": validation and str(validation),
         **roles.named(),
+        **({"drop": list(roles.drop)} if roles.drop else {}),
     }
     save(model, out, source)
     found = {"run": str(out), "source": source, **facts(model)}
@@ -295,6 +298,15 @@ def explain(run: Path, row: str, *, by_id: bool, json_: bool) -> None:
         click.echo(str(explained))
 
 
+for command in (
+    living.update,
+    living.forget,
+    living.refresh,
+    living.ledger,
+    living.check,
+    watch,
+):
+    main.add_command(command)
 main.add_command(bench)
 
 

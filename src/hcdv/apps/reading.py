@@ -101,6 +101,17 @@ def read_validation(path: Path, roles: Roles, taught: Sheet) -> Sheet:
     return _sheet_of_frame(frame.drop(columns=there), Roles(roles.target), path, name)
 
 
+def read_more(
+    path: Path, roles: Roles, text: tuple[str, ...], name: str = "TABLE"
+) -> Sheet:
+    """As read_sheet, for a table like one read before; text: roles that were text there."""
+    _refuse_unless_file(path, name)
+    if suffix_of(path) == ".npz":
+        return _sheet_of_arrays(_read_npz(path, name), roles, path, name)
+    columns = tuple(roles.named()[role] for role in text if role in roles.named())
+    return _sheet_of_frame(read_frame(path, name, text=columns), roles, path, name)
+
+
 def read_frame(
     path: Path, name: str = "TABLE", *, as_text: bool = False, text: tuple[str, ...] = ()
 ) -> pd.DataFrame:

@@ -168,4 +168,4 @@ def _said_by(
         points, features, _nobody(contexts), models, ~nobody, nobody,
         np.ones(len(points)), n_jobs=n_jobs,
     )  # fmt: skip
-    return said.scores
+    return np.asarray(said.scores, dtype=np.float64)

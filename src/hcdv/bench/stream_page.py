@@ -38,6 +38,10 @@ def page(records: list[Record]) -> str:
         Column("mean AUC", lambda r: float(np.mean(r["auc"])), digits=4),
         Column("seconds, all days", field("cumulative_seconds"), 0, digits=1),
         Column("seconds a day", field("mean_seconds"), 0, digits=2),
+        Column(
+            "seconds a day from the 2nd", lambda r: float(np.mean(r["seconds"][1:])), 0, 3
+        ),
+        Column("rebalances", lambda r: r["rebalances"][-1], 0, digits=0),
         Column("seconds, last day", lambda r: r["seconds"][-1], 0, digits=2),
         Column("processor seconds", field("cell_cpu_seconds"), 0, digits=1),
         Column("purchases kept, %", _last("purchases_kept", 100), 0, digits=1),

@@ -128,8 +128,14 @@ class TableEncoder:
         if rows.frame is None:
             shape = tuple(rows.table.shape[1:])
             if shape != self.shape:
+                flat = len(shape) == len(self.shape) == 1
+                known = (
+                    f" X has {shape[0]} features, but HCDV is expecting {self.shape[0]} "
+                    "features as input."
+                )
                 raise DataError(
                     f"X must have rows of shape {self.shape}, as in training, got {shape}."
+                    f"{known if flat else ''}"
                 )
             return
         expected = [column.name for column in self.columns]

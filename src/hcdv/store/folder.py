@@ -95,6 +95,25 @@ def write_file(path: Path, content: bytes, name: str = "file") -> None:
         draft.unlink(missing_ok=True)
 
 
+def replace_file(path: Path, content: bytes) -> None:
+    """Write one file inside a run folder, all or nothing, over what may be there."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        _write(draft, content)
+        draft.replace(path)
+    except OSError as error:
+        way_out = _WAYS_OUT.get(error.errno or 0, "Choose a folder that you may write to.")
+        raise StoreError(
+            f"'{path}' must be writable, got: {error.strerror or error}. {way_out} The run is "
+            "as it was."
+        ) from error
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+    _sync(path.parent)
+
+
 def read_about(folder: Path) -> dict[str, Any]:
     """What run.json says, once it is known to be whole and of a format known here."""
     _refuse_unless_folder(folder)
@@ -125,9 +144,10 @@ def read_files(folder: Path, about: dict[str, Any]) -> dict[str, bytes]:
     return files
 
 
-def damaged_state(folder: Path, error: Exception) -> StoreError:
+def damaged_state(path: Path, error: Exception) -> StoreError:
     """The error for a state that is whole but makes no sense."""
-    return _damaged(folder, FILES[2], f"its contents do not fit together ({error})")
+    what = f"its contents do not fit together ({error})"
+    return _damaged(path.parent, path.name, what)
 
 
 def _refuse_unless_folder(folder: Path) -> None:
@@ -205,6 +225,7 @@ def _sync(folder: Path) -> None:
 
 _WAYS_OUT = {
     errno.ENOSPC: "Free some space, or choose a folder on another disk.",
+    errno.EFBIG: "Raise the limit on the size of files, or choose another disk.",
     errno.EDQUOT: "Free some of your quota, or choose a folder on another disk.",
     errno.ENAMETOOLONG: "Choose a shorter name.",
     errno.EEXIST: "Choose another name.",

@@ -20,9 +20,9 @@ from hcdv.store.folder import (
     FILES,
     damaged_state,
     read_about,
-    read_files,
     write_atomically,
 )
+from hcdv.store.living import put_living, taken_living
 from hcdv.store.shelf import Shelf
 from hcdv.store.state import put_run, taken_run, utility_of, utility_settings
 from hcdv.valuation.utility import LeastSquares, Neighbours
@@ -60,36 +60,47 @@ class SavedEncoder:
 def save(model: HCDV, folder: Path, source: dict[str, Any] | None = None) -> Path:
     """Write a fitted model to a new folder, all or nothing. source: where its rows are from."""
     run = model.run_
+    parts = (parquet(run.frame()), parquet(run.coalitions()), state_bytes(model))
+    return write_atomically(
+        folder,
+        _about(model, _settings(model), source),
+        dict(zip(FILES, parts, strict=True)),
+    )
+
+
+def state_bytes(model: HCDV) -> bytes:
+    """Everything that `model_of` needs, as one safetensors file."""
+    run = model.run_
     shelf = Shelf()
     put_run(run, shelf)
-    settings = {
-        name: _setting(value) for name, value in model.get_params(deep=False).items()
-    }
+    put_living(run, shelf)
     encoder, arrays = model.encoder_.state()
     shelf.put_all("encoder", arrays)
     table_encoder, arrays = model.table_encoder_.state()
     shelf.put_all("table", arrays)
     names = getattr(model, "feature_names_in_", None)
     shelf.settings |= {
-        "model": settings, "encoder": encoder, "table_encoder": table_encoder,
+        "model": _settings(model), "encoder": encoder, "table_encoder": table_encoder,
         "n_features_in": model.n_features_in_,
         "feature_names_in": None if names is None else [str(name) for name in names],
     }  # fmt: skip
-    parts = (_parquet(run.frame()), _parquet(run.coalitions()), shelf.to_bytes())
-    return write_atomically(
-        folder, _about(model, settings, source), dict(zip(FILES, parts, strict=True))
-    )
+    return shelf.to_bytes()
 
 
 def load(folder: Path) -> HCDV:
-    """Read a run folder; nothing in it is executed, and damage is named."""
-    about = read_about(folder)
-    if about.get("kind") == DATASET:
+    """Read a run folder, as its last update left it; nothing in it is executed."""
+    from hcdv.store.writer import load_latest
+
+    if read_about(folder).get("kind") == DATASET:
         raise StoreError(
             f"folder must be the run of a table in memory, got '{folder}', the run of a data set. "
             "Open it with hcdv.DatasetRun.open."
         )
-    content = read_files(folder, about)[FILES[2]]
+    return load_latest(folder)
+
+
+def model_of(content: bytes, path: Path) -> HCDV:
+    """The model whose `state_bytes` these are; damage is named, by the file's path."""
     from safetensors import SafetensorError
 
     try:
@@ -100,7 +111,11 @@ def load(folder: Path) -> HCDV:
         SafetensorError, HCDVError, ValueError, KeyError, IndexError, TypeError, AttributeError,
         OverflowError, RecursionError,
     ) as error:  # fmt: skip
-        raise damaged_state(folder, error) from error
+        raise damaged_state(path, error) from error
+
+
+def _settings(model: HCDV) -> dict[str, Any]:
+    return {name: _setting(value) for name, value in model.get_params(deep=False).items()}
 
 
 def _model(shelf: Shelf) -> HCDV:
@@ -109,7 +124,7 @@ def _model(shelf: Shelf) -> HCDV:
 
     own = shelf.settings
     model = HCDV(**{name: _restored(value) for name, value in own["model"].items()})
-    run = taken_run(shelf)
+    run = taken_living(shelf, taken_run(shelf))
     model._set(run)
     model.n_features_in_ = int(own["n_features_in"])
     if own["feature_names_in"] is not None:
@@ -203,7 +218,8 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _parquet(frame: pd.DataFrame) -> bytes:
+def parquet(frame: pd.DataFrame) -> bytes:
+    """A frame as a Parquet file."""
     held = io.BytesIO()
     for name in frame.columns:  # numbers that Parquet lacks: byte-swapped, or of 128 bits
         dtype = frame[name].dtype

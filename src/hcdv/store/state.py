@@ -193,9 +193,10 @@ def _taken_valuation(
 ) -> Valuation:
     n_columns = target.n_classes or 1
     shapes = {"margins": (None, n), "scores": (n_columns, n)}
-    doubts = [
-        shelf.get(f"doubts.{name}", shapes.get(name, (n,)), "f") for name in _OF_DOUBTS
-    ]
+    doubts = {
+        name: shelf.get(f"doubts.{name}", shapes.get(name, (n,)), "f")
+        for name in _OF_DOUBTS
+    }
     parts = {name: shelf.get(f"part.{name}", (n,), "f") for name in PARTS}
     if not all(np.isfinite(part).all() for part in parts.values()):
         raise ValueError("values must be finite")
@@ -205,7 +206,7 @@ def _taken_valuation(
         stderr=shelf.get("stderr", (n,), "f"),
         **{name: shelf.get(f"node.{name}", (m,), "f") for name in _OF_NODES},
         surplus={name: float(own["surplus"][name]) for name in PARTS},
-        doubts=Doubts(**dict(zip(_OF_DOUBTS, doubts, strict=True)), curve=Curve(*curve)),
+        doubts=Doubts(curve=Curve(curve[0], curve[1], curve[2]), **doubts),
         probe=_taken_probe(shelf, n_columns, case),
         notes=dict(own["valuation_notes"]),
     )

@@ -1,31 +1,25 @@
-"""Withdrawing rows: statistics are subtracted, what was fixed at fit stays, values follow."""
+"""What is left when rows are withdrawn: their case, and who still judges whom."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcdv.errors import DataError
 from hcdv.targets import Target
-from hcdv.valuation.methods import value
 from hcdv.valuation.plan import Plan
 from hcdv.valuation.points import Case, Judge, Originals, Points
 from hcdv.valuation.utility import Payoffs
 
-if TYPE_CHECKING:
-    from hcdv.result import Run
 
-
-def forget(run: Run, rows: Any) -> Run:
-    """The run of the rows that stay, on the same tree, encoder and probe."""
-    gone = _checked(run, rows)
-    keep = ~gone[run.position]  # canonical order
-    if run.target.classes is not None:
-        left = np.unique(run.target.labels[keep])
+def refuse_too_few(target: Target, keep: NDArray[np.bool_]) -> None:
+    """Two classes must stay, or two numbers."""
+    if target.classes is not None:
+        left = np.unique(target.labels[keep])
         if len(left) < 2:
             raise DataError(
                 f"rows must leave at least 2 classes, got all but {len(left)} withdrawn. "
@@ -36,19 +30,6 @@ def forget(run: Run, rows: Any) -> Run:
             f"rows must leave at least 2 rows, got all but {int(keep.sum())} withdrawn. "
             "A set of one row has nobody to share with."
         )
-    case = restricted(run.case, keep)
-    probe = run.valuation.probe.without(run.case, case, keep)
-    tree = run.canonical_tree.restrict(keep)
-    plan = _renumbered(run.plan, np.flatnonzero(~gone))
-    valuation = value(case, tree, plan, probe=probe)
-    target = Target(
-        run.target.labels[keep], run.target.classes, run.target.centre, run.target.scale
-    )
-    note = f"{int(gone.sum())} rows forgotten; tree, encoder and probe as fitted"
-    return replace(
-        run, case=case, canonical_tree=tree, plan=plan, valuation=valuation, target=target,
-        canonical_ids=run.canonical_ids[keep], notes=[*run.notes, note],
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -63,7 +44,8 @@ class RowsLeft:
         return self.function(self.rows[rows])
 
 
-def _renumbered(plan: Plan, left: NDArray[np.intp]) -> Plan:
+def renumbered(plan: Plan, left: NDArray[np.intp]) -> Plan:
+    """The plan once only some rows are left; a payoff of yours still gets the first numbers."""
     if not isinstance(plan.utility, Payoffs):
         return plan
     utility = replace(plan.utility, function=RowsLeft(plan.utility.function, left))
@@ -113,19 +95,19 @@ def _rows(table: Any, keep: NDArray[np.bool_]) -> Any:
     return table.iloc[np.flatnonzero(keep)] if hasattr(table, "iloc") else table[keep]
 
 
-def _checked(run: Run, rows: Any) -> NDArray[np.bool_]:
+def row_mask(rows: Any, n_rows: int) -> NDArray[np.bool_]:
     """A mask over the user's rows."""
     given = np.atleast_1d(np.asarray(rows))
-    gone = np.zeros(run.n_rows, dtype=bool)
-    if given.dtype == bool and given.shape == (run.n_rows,):
+    gone = np.zeros(n_rows, dtype=bool)
+    if given.dtype == bool and given.shape == (n_rows,):
         return given.copy()
     if given.dtype.kind not in "iu" and given.size:
         raise DataError(
-            f"rows must be row numbers or a mask of {run.n_rows} entries, got {given.dtype} of "
+            f"rows must be row numbers or a mask of {n_rows} entries, got {given.dtype} of "
             f"shape {given.shape}."
         )
-    if given.size and (given.min() < 0 or given.max() >= run.n_rows):
-        bad = given[(given < 0) | (given >= run.n_rows)][0]
-        raise DataError(f"rows must be from 0 to {run.n_rows - 1}, got {bad}.")
+    if given.size and (given.min() < 0 or given.max() >= n_rows):
+        bad = given[(given < 0) | (given >= n_rows)][0]
+        raise DataError(f"rows must be from 0 to {n_rows - 1}, got {bad}.")
     gone[given.astype(np.intp)] = True
     return gone

@@ -166,8 +166,14 @@ def _estimated(case: Case, game: Game, probe: Probe, upper: Upper, plan: Plan) -
     return now
 
 
-def flat_batches(case: Case, probe: Probe, plan: Plan, number: int = 0) -> Batches:
-    """Flat values of the points: closed form for neighbours, contexts of the probe else."""
+def flat_batches(
+    case: Case, probe: Probe, plan: Plan, number: int = 0,
+    rows: NDArray[np.intp] | None = None,
+) -> Batches:  # fmt: skip
+    """Flat values of the points: closed form for neighbours, contexts of the probe else.
+
+    rows: those that the probe is asked about; None: all.
+    """
     if isinstance(plan.utility, Neighbours) and plan.semivalue == "shapley":
         value = neighbour_values(case, plan.utility, plan.n_jobs)
         return Batches(value[None, :], np.zeros(1, dtype=np.intp))
@@ -178,7 +184,9 @@ def flat_batches(case: Case, probe: Probe, plan: Plan, number: int = 0) -> Batch
     contexts = semivalue_contexts(
         n_orders, n_thresholds, plan.seed, number * n_orders, plan.semivalue
     )
-    return probe.batches(case, contexts, plan.seed, plan.n_jobs, keep=number == 0)
+    return probe.batches(
+        case, contexts, plan.seed, plan.n_jobs, keep=number == 0, rows=rows
+    )
 
 
 def assemble(

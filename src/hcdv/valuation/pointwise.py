@@ -97,7 +97,7 @@ def feature_map(points: Points, config: LeastSquares, seed: int) -> FeatureMap:
 
 @dataclass(frozen=True)
 class Kept:
-    """Statistics gathered once, and of what: rows forgotten later are subtracted from them."""
+    """Statistics gathered once, and of what: rows come and go later by adding and subtracting."""
 
     stats: Statistics
     view: int
@@ -105,6 +105,7 @@ class Kept:
     n_groups: int = 0
     contexts: Contexts | None = None  # or the contexts, with
     barred: NDArray[np.bool_] | None = None
+    features: FeatureMap | None = None  # None: those of the view
 
 
 @dataclass(frozen=True)
@@ -136,23 +137,27 @@ class Probe:
 
     def game(
         self, case: Case, code: NDArray[np.intp], n_groups: int, n_jobs: int | None,
-        *, keep_as: str | None = None,
+        *, keep_as: str | None = None, merged: NDArray[np.intp] | None = None,
     ) -> ProbeGame:  # fmt: skip
-        """The payoff of unions of groups of rows. keep_as: a name to keep statistics under."""
+        """The payoff of unions of groups of rows. keep_as: a name to keep statistics under.
+
+        merged: the player that each group is a part of, where groups do not play themselves.
+        """
         n_folds = len(case.judges[0].eligible)
         by_view: dict[int, Statistics] = {}
         for view in sorted({judge.view for judge in case.judges}):
             part = code * n_folds + case.points.fold
             kept = Kept(NOTHING, view, part, n_groups * n_folds)
             flat = (
-                self._gathered(kept, case.views[view], np.ones(len(code), bool), n_jobs)
+                self.gathered(kept, case.views[view], np.ones(len(code), bool), n_jobs)
                 if keep_as is None
-                else self._once(f"{keep_as} {view}", case, kept, n_jobs)
+                else self.once(f"{keep_as} {view}", case, kept, n_jobs)
             )
-            by_view[view] = Statistics(
+            by_group = Statistics(
                 flat.gram.reshape(n_groups, n_folds, *flat.gram.shape[1:]),
                 flat.cross.reshape(n_groups, n_folds, *flat.cross.shape[1:]),
             )
+            by_view[view] = by_group if merged is None else by_group.merged(merged)
         return self.game_of(case.judges, by_view, n_jobs)
 
     def game_of(
@@ -174,36 +179,20 @@ class Probe:
             n_jobs,
         )
 
-    def without(self, case: Case, left: Case, keep: NDArray[np.bool_]) -> Probe:
-        """The probe after some rows were withdrawn: `left` is the case of those kept."""
-        moments = [
-            judge_moments(judge.points, self.features[judge.view], self.metric)
-            for judge in left.judges
-        ]
-        memo = {
-            name: replace(
-                kept,
-                stats=kept.stats
-                - self._gathered(kept, case.views[kept.view].take(~keep), ~keep),
-                code=None if kept.code is None else kept.code[keep],
-            )
-            for name, kept in self.memo.items()
-        }
-        return replace(self, moments=moments, memo=memo)
-
-    def _once(self, name: str, case: Case, kept: Kept, n_jobs: int | None) -> Statistics:
+    def once(self, name: str, case: Case, kept: Kept, n_jobs: int | None) -> Statistics:
         """Gather statistics of all rows, or take what an earlier pass has left."""
         if name not in self.memo:
             points = case.views[kept.view]
             everyone = np.ones(len(points), dtype=bool)
-            stats = self._gathered(kept, points, everyone, n_jobs)
+            stats = self.gathered(kept, points, everyone, n_jobs)
             self.memo[name] = replace(kept, stats=stats)
         return self.memo[name].stats
 
-    def _gathered(
+    def gathered(
         self, kept: Kept, points: Points, rows: NDArray[np.bool_], n_jobs: int | None = None
     ) -> Statistics:
-        features = self.features[kept.view]
+        """Statistics of some of the rows: `points` are these, `rows` a mask of all."""
+        features = kept.features or self.features[kept.view]
         weight = points.weight
         if kept.code is not None:
             code = kept.code[rows]
@@ -218,11 +207,12 @@ class Probe:
 
     def batches(
         self, case: Case, contexts: Contexts, seed: int, n_jobs: int | None, *,
-        keep: bool = True,
+        keep: bool = True, rows: NDArray[np.intp] | None = None,
     ) -> Batches:  # fmt: skip
         """One unbiased estimate of every point's flat value an order.
 
-        keep: whether to keep the statistics, so that rows can be forgotten by subtraction.
+        keep: whether to keep the statistics, so that rows can come and go by sums.
+        rows: those that are asked about; None: all.
         """
         judge_of = contexts.stream % len(case.judges)
         view_of = np.array([judge.view for judge in case.judges])[judge_of]
@@ -232,7 +222,14 @@ class Probe:
             orders = np.flatnonzero(view_of == view)
             found.append(
                 self._batches_of_view(
-                    case, view, contexts.take(orders), judge_of[orders], seed, n_jobs, keep
+                    case,
+                    view,
+                    contexts.take(orders),
+                    judge_of[orders],
+                    seed,
+                    n_jobs,
+                    keep,
+                    rows,
                 )
             )
             asked.append(orders)
@@ -249,18 +246,20 @@ class Probe:
         seed: int,
         n_jobs: int | None,
         keep: bool,
+        rows: NDArray[np.intp] | None,
     ) -> NDArray[np.floating]:
         points, features = case.views[view], self.features[view]
         barred = ~np.array([case.judges[k].eligible for k in judge_of])
         kept = Kept(NOTHING, view, contexts=contexts, barred=barred)
         name = f"contexts {view} {contexts.stream[0]}"
         stats = (
-            self._once(name, case, kept, n_jobs)
+            self.once(name, case, kept, n_jobs)
             if keep
-            else self._gathered(kept, points, np.ones(len(points), dtype=bool), n_jobs)
+            else self.gathered(kept, points, np.ones(len(points), dtype=bool), n_jobs)
         )
         asked = self.asked(view, contexts, judge_of, stats, len(points), seed, n_jobs)
         moments = [self.moments[k] for k in judge_of]
+        points = points if rows is None else points.take(rows)
         return point_marginals(
             points, features, contexts, asked, moments, barred, n_jobs=n_jobs
         )

@@ -46,6 +46,15 @@ class Statistics:
         """The statistics of the union along one axis."""
         return Statistics(self.gram.sum(axis), self.cross.sum(axis))
 
+    def merged(self, into: NDArray[np.intp]) -> Statistics:
+        """Sums of the sets along the first axis that go into one: into[set] is its number."""
+        n_merged = int(into.max()) + 1
+        gram = np.zeros((n_merged, *self.gram.shape[1:]))
+        cross = np.zeros((n_merged, *self.cross.shape[1:]))
+        np.add.at(gram, into, self.gram)
+        np.add.at(cross, into, self.cross)
+        return Statistics(gram, cross)
+
     def on_grid(self) -> Statistics:
         """Rounded so that the sum of any of the sets along the first axis is exact.
 

@@ -1,0 +1,149 @@
+"""Values right after an update: exact where it is cheap, corrected so that sums hold.
+
+At once exact: the surplus; the coalitions of the first level, by enumeration; the flat
+marginals s of rows that are new or labelled anew; dispersion. Deeper coalitions and all
+other rows keep what they had, plus one additive correction a row, the same within a
+coalition of the first level, so that every level sums to the new surplus. They are stale.
+
+departs from paper: budgets are refreshed from the top down. Alg. 2 loops upwards, though
+budgets flow down, and its reused values no longer sum to anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcdv.hierarchy.tree import Tree
+from hcdv.streaming.doubting import doubted_at_once
+from hcdv.streaming.draft import Draft
+from hcdv.valuation.coalition_game import shapley_exact
+from hcdv.valuation.coalitions import Upper
+from hcdv.valuation.nested import Valuation, assemble, flat_batches
+from hcdv.valuation.plan import Plan
+from hcdv.valuation.utility import LeastSquares
+
+if TYPE_CHECKING:
+    from hcdv.result import Run
+
+FIRST_LEVEL = 8  # children of the root up to which their game is enumerated: 2⁸ payoffs
+Floats = NDArray[np.float64]
+
+
+def may_be_lazy(run: Run) -> bool:
+    """Whether values can follow an update without all being computed anew."""
+    plan = run.plan
+    return (
+        plan.method == "nested"
+        and plan.semivalue == "shapley"
+        and isinstance(plan.utility, LeastSquares)
+        and plan.precision is None
+        and plan.time_budget is None
+        and len(run.case.views) == 1
+        and run.case.asking is None
+    )
+
+
+def lazily_valued(run: Run, draft: Draft) -> Valuation:
+    """The valuation of a draft that came from a run."""
+    case, tree, plan, probe = draft.case, draft.tree, run.plan, draft.probe
+    upper = Upper.of(tree, rows_each=plan.game_rows)
+    flat, share = _as_before(run, draft, upper)
+    touched = np.flatnonzero(draft.touched)
+    spread = np.zeros(len(flat))
+    if len(touched):
+        batches = flat_batches(case, probe, plan, rows=touched)
+        flat[touched] = batches.mean()
+        spread[touched] = batches.variance()
+    first, worth = _first_level(draft, upper, plan)
+    utility = flat + share
+    utility += _corrections(utility, first, worth)[first]
+    doubts = doubted_at_once(run.valuation.doubts, draft.source, draft.touched, case, probe)
+    found = assemble(case, tree, plan, probe, utility, float(worth.sum()), doubts)
+    was = run.valuation.stderr[np.maximum(draft.source, 0)]
+    own = np.sqrt(spread + found.stderr**2)
+    stderr = np.where(draft.touched, own, was)
+    correction = np.full(tree.n_nodes, np.nan)
+    correction[upper.players] = np.bincount(
+        upper.code, weights=utility - flat, minlength=len(upper.players)
+    )
+    return Valuation(
+        found.parts, stderr, _node_errors(run, draft, stderr), _as_player(found, tree, worth),
+        correction, found.surplus, doubts, probe, dict(run.valuation.notes),
+    )  # fmt: skip
+
+
+def _as_before(run: Run, draft: Draft, upper: Upper) -> tuple[Floats, Floats]:
+    """s of every row, and its share of its coalition's correction; both as they were.
+
+    Touched rows have no s yet, and the mean share of those they are among.
+    """
+    found = run.valuation
+    before = Upper.of(run.canonical_tree, rows_each=run.plan.game_rows)
+    per_row = found.correction[before.players] / np.maximum(before.n_inside, 1)
+    old_share = per_row[before.code]
+    there = draft.source >= 0
+    at = draft.source[there]
+    share, flat = np.zeros(len(there)), np.zeros(len(there))
+    share[there] = old_share[at]
+    flat[there] = found.parts["utility"][at] - old_share[at]
+    n_players = len(upper.players)
+    known = np.bincount(upper.code[there], minlength=n_players)
+    total = np.bincount(upper.code[there], weights=share[there], minlength=n_players)
+    share[~there] = (total / np.maximum(known, 1))[upper.code[~there]]
+    return flat, share
+
+
+def _first_level(draft: Draft, upper: Upper, plan: Plan) -> tuple[NDArray[np.intp], Floats]:
+    """The first-level coalition of every row, and their values; the root's if they are many."""
+    tree = draft.tree
+    n_first = int(tree.n_children[0])
+    of_player = np.zeros(len(upper.players), dtype=np.intp)
+    if 0 < n_first <= FIRST_LEVEL:
+        of_player = _ancestors(tree, upper.players) - 1
+    else:
+        n_first = 1
+    game = draft.probe.game(
+        draft.case, upper.code, len(upper.players), plan.n_jobs, keep_as="game",
+        merged=of_player,
+    )  # fmt: skip
+    return of_player[upper.code], shapley_exact(game, n_first)
+
+
+def _ancestors(tree: Tree, nodes: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The first-level ancestor of nodes below the root."""
+    nodes = nodes.copy()
+    while (deep := tree.level[nodes] > 1).any():
+        nodes[deep] = tree.parent[nodes[deep]]
+    return nodes
+
+
+def _corrections(utility: Floats, first: NDArray[np.intp], worth: Floats) -> Floats:
+    """What every row of a first-level coalition lacks."""
+    size = np.bincount(first, minlength=len(worth))
+    there = np.bincount(first, weights=utility, minlength=len(worth))
+    return (worth - there) / np.maximum(size, 1)
+
+
+def _as_player(found: Valuation, tree: Tree, worth: Floats) -> Floats:
+    """Of the root and the first level, where their game was played."""
+    known = np.full(tree.n_nodes, np.nan)
+    additive = tree.node_sums(found.parts["dispersion"] + found.parts["consistency"])
+    known[0] = worth.sum() + additive[0]
+    if len(worth) == tree.n_children[0]:
+        known[1 : 1 + len(worth)] = worth + additive[1 : 1 + len(worth)]
+    return known
+
+
+def _node_errors(run: Run, draft: Draft, stderr: Floats) -> Floats:
+    """Errors of nodes that were there before; of new ones, as if rows erred on their own."""
+    assert run.living is not None
+    own = np.sqrt(draft.tree.node_sums(stderr**2))
+    before, now = run.living.node_key, draft.living.node_key
+    by_key = np.argsort(before)
+    at = np.minimum(np.searchsorted(before, now, sorter=by_key), len(before) - 1)
+    same = before[by_key[at]] == now
+    own[same] = run.valuation.node_stderr[by_key[at[same]]]
+    return own
