@@ -247,25 +247,18 @@ def suspects(run: Path, k: int | None, *, csv_: bool, json_: bool) -> None:
     hcdv suspects iris.hcdv -k 100 --csv > look-at.csv
     """  # noqa: D301, click reads the \b itself
     from hcdv.apps import datasets
-    from hcdv.apps.summary import suspects_text
-    from hcdv.store import load, plain
+    from hcdv.store import load
 
     _one_format(csv_=csv_, json_=json_)
     if (held := datasets.opened(run)) is not None:
-        datasets.list_suspects(held, k, csv_=csv_, json_=json_)
+        _print_suspects(held.suspects(k), k, csv_=csv_, json_=json_)
         return
     model = load(run)
     frame = model.suspects(k)
     frame.insert(1, "id", model.ids_[frame["row"]])
     if k is None:
         frame = frame[frame["is_suspect"]]
-    if csv_:
-        click.echo(frame.to_csv(index=False), nl=False)
-    elif json_:
-        as_json(plain(frame.to_dict("records")))
-    else:
-        n_shown = 20 if k is None else len(frame)
-        click.echo(suspects_text(frame.head(n_shown), max(0, len(frame) - n_shown)))
+    _print_suspects(frame, k, csv_=csv_, json_=json_)
 
 
 @main.command()
@@ -394,6 +387,20 @@ def _stem(table: Path) -> str:
         raise click.UsageError("Missing option '--out': a pattern has no name of its own.")
     inner = table.with_suffix("") if table.suffix.lower() in PACKED else table
     return inner.stem
+
+
+def _print_suspects(frame: Any, k: int | None, *, csv_: bool, json_: bool) -> None:
+    """Suspects of a run of either kind; of unnumbered ones a terminal is shown twenty."""
+    from hcdv.apps.summary import suspects_text
+    from hcdv.store import plain
+
+    if csv_:
+        click.echo(frame.to_csv(index=False), nl=False)
+    elif json_:
+        as_json(plain(frame.to_dict("records")))
+    else:
+        n_shown = 20 if k is None else len(frame)
+        click.echo(suspects_text(frame.head(n_shown), max(0, len(frame) - n_shown)))
 
 
 def next_steps(run: Path, found: dict[str, Any]) -> str:

@@ -154,21 +154,6 @@ def select_rows(
         click.echo("\n".join(map(str, rows.tolist())))
 
 
-def list_suspects(run: DatasetRun, k: int | None, *, csv_: bool, json_: bool) -> None:
-    """`hcdv suspects`."""
-    from hcdv.apps.summary import suspects_text
-    from hcdv.store import plain
-
-    frame = run.suspects(k)
-    if csv_:
-        click.echo(frame.to_csv(index=False), nl=False)
-    elif json_:
-        as_json(plain(frame.to_dict("records")))
-    else:
-        n_shown = 20 if k is None else len(frame)
-        click.echo(suspects_text(frame.head(n_shown), max(0, len(frame) - n_shown)))
-
-
 def explain_row(run: DatasetRun, row: str, *, by_id: bool, json_: bool) -> None:
     """`hcdv explain`."""
     from hcdv.store import plain
