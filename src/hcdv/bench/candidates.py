@@ -27,9 +27,8 @@ from hcdv.result import Run
 from hcdv.valuation import doubts
 from hcdv.valuation.calibration import margins
 from hcdv.valuation.coalitions import Upper
-from hcdv.valuation.consistency import agreement, context_models
-from hcdv.valuation.contexts import Contexts, share_contexts
-from hcdv.valuation.features import FeatureMap, linear_features
+from hcdv.valuation.consistency import Agreement, agreement
+from hcdv.valuation.contexts import Contexts
 from hcdv.valuation.marginals import point_marginals
 from hcdv.valuation.points import Points, class_weights
 from hcdv.valuation.probe import Coefficients, coefficients, sketch_columns
@@ -134,38 +133,24 @@ def _agreement(run: Run, points: Points) -> Floats:
     return found.curve.excess(found.chance, run.case.points.target).mean() - excess
 
 
-def _scores(run: Run, points: Points) -> Floats:
-    own, kernel = run.case.points, run.valuation.probe.features[0]
-    first, seed = doubts.FIRST_STREAM, run.plan.seed
-    contexts = share_contexts(
-        4, doubts.thresholds_of(len(own)), seed, *doubts.SHARES, first=first
-    )
-    probes = [(linear_features(own.Z), doubts.LINEAR_RIDGE)]
-    if kernel.kind != "linear":
-        probes.append((kernel, doubts.KERNEL_RIDGE))
-    said = [_said_by(run, points, contexts, *probe) for probe in probes]
-    return np.asarray(np.mean(said, axis=0), dtype=np.float64)
-
-
-def _said_by(
-    run: Run, points: Points, contexts: Contexts, features: FeatureMap, ridge: float
-) -> NDArray[np.floating]:
-    own, n_jobs = run.case.points, run.plan.n_jobs
-    weight = class_weights(own)
+def _scores(run: Run, points: Points) -> NDArray[np.floating]:
+    """What the models asked about the labels of D say of rows outside it."""
+    own, seed, n_jobs = run.case.points, run.plan.seed, run.plan.n_jobs
+    contexts = doubts.asked_contexts(len(own), seed)
     nobody = np.zeros((contexts.n_orders, 1), dtype=bool)
-    stats = context_statistics(
-        own, features, contexts, nobody, weight=weight, n_jobs=n_jobs
-    )
-    sketch = sketch_columns(len(own), contexts.p.size, features.width)
-
-    def taught(order: int) -> tuple[Floats, Floats]:
-        by = Statistics(stats.gram[order], stats.cross[order])
-        rng = np.random.default_rng([run.plan.seed, 3, int(contexts.stream[order])])
-        return context_models(by, ridge * weight.sum(), sketch, rng)
-
-    models = list(ordered_map(taught, range(contexts.n_orders), n_jobs))
-    said = agreement(
-        points, features, _nobody(contexts), models, ~nobody, nobody,
-        np.ones(len(points)), n_jobs=n_jobs,
-    )  # fmt: skip
-    return np.asarray(said.scores, dtype=np.float64)
+    weight = class_weights(own)
+    said: list[Agreement] = []
+    for features, ridge in doubts.probes_of(run.valuation.probe.features[0]):
+        stats = context_statistics(
+            own, features, contexts, nobody, weight=weight, n_jobs=n_jobs
+        )
+        models = doubts.taught(
+            stats, contexts, ridge * weight.sum(), len(own), features.width, seed, n_jobs
+        )
+        said.append(
+            agreement(
+                points, features, _nobody(contexts), models, ~nobody, nobody,
+                np.ones(len(points)), n_jobs=n_jobs,
+            )
+        )  # fmt: skip
+    return Agreement.mean(said).scores

@@ -3,14 +3,14 @@
 A_i = mean excess doubt − excess doubt of row i, so that A(D) = A(∅) = 0: rows that are
 probably wrong pay those that are not, and what the data are worth together stays M + λΔ̄.
 A(S) = (1/n)·Σ_{i∈S} A_i is additive, so its Shapley value is its own summand A_i/n and
-every axiom holds. Rows doubted less than half as often as rows on average are not told
-apart: among them the model's own say decides.
+every axiom holds. Rows doubted less than half as much as rows of their label on average are
+not told apart: among them the model's own say decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +56,8 @@ class Doubts:
         chance = curve(margins_of(scores, points), points.target)
         excess = curve.excess(chance, points.target)
         slope = curve.slope_of_excess(chance, points.target)
-        found = cls(excess.mean() - excess, chance, chance, margins, scores, curve, slope)
-        return replace(found, variance=found.variance_of(lambda row: row))
+        variance = _variance(slope, margins, lambda row: row)
+        return cls(excess.mean() - excess, variance, chance, margins, scores, curve, slope)
 
     def joined(self, more: Doubts, rounds: int, points: Points) -> Doubts:
         """The mean with one further round, `rounds` of them in all."""
@@ -66,16 +66,22 @@ class Doubts:
         return Doubts.of(points, np.concatenate([self.margins, more.margins]), scores)
 
     def variance_of(self, of: Linear) -> NDArray[np.float64]:
-        """Variance of sums of A_i, which `of` forms, from independent orders.
+        """Variance of sums of A_i, which `of` forms."""
+        return _variance(self.slope, self.margins, of)
 
-        To first order: a margin off by δ moves A_i by its slope times δ. Orders are visited
-        one by one, so that memory is that of one.
-        """
-        asked = np.count_nonzero(~np.isnan(self.margins), axis=0)
-        n_asked = int(asked.max())  # alike for all rows
-        steps = moved(self.slope, self.margins)
-        square = sum(of(row - row.mean()) ** 2 for row in steps)  # A_i sum to 0
-        return np.asarray(square / max(1, n_asked * (n_asked - 1)))
+
+def _variance(
+    slope: NDArray[np.floating], margins: NDArray[np.floating], of: Linear
+) -> NDArray[np.float64]:
+    """Variance of sums of A_i, from independent orders.
+
+    To first order: a margin off by δ moves A_i by its slope times δ. Orders are visited one
+    by one, so that memory is that of one.
+    """
+    n_asked = int(np.count_nonzero(~np.isnan(margins), axis=0).max())  # alike for all rows
+    steps = moved(slope, margins)
+    square = sum(of(row - row.mean()) ** 2 for row in steps)  # A_i sum to 0
+    return np.asarray(square / max(1, n_asked * (n_asked - 1)))
 
 
 def moved(
