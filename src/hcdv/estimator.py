@@ -16,14 +16,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from hcdv.answers import Answers
 from hcdv.arrivals import known_labels, read_arrivals, read_judges
+from hcdv.embedding.rows import read_rows
 from hcdv.engines.local import one_thread_each, watched
 from hcdv.errors import ParameterError
+from hcdv.given import Given, part_of
 from hcdv.intake import EncoderSettings, Intake, build_case, read_table
 from hcdv.result import Run, run_of
 from hcdv.settings import checked_plan, grown_tree, stream_settings
-from hcdv.streaming import report, updates
-from hcdv.uses import diagnosis, explanation, selection, suspects
+from hcdv.streaming import updates
 from hcdv.valuation.cost import estimated_seconds
 from hcdv.valuation.duration import in_words
 from hcdv.valuation.methods import value
@@ -34,14 +36,12 @@ from hcdv.valuation.utility import Payoffs, Retrained
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pandas as pd
-
     from hcdv.dataset.run import DatasetRun
 
 log = logging.getLogger("hcdv")
 
 
-class HCDV(BaseEstimator):
+class HCDV(Answers, BaseEstimator):
     """Value every training row, and every coalition of rows from the whole set down to leaves.
 
     Parameters
@@ -224,26 +224,6 @@ class HCDV(BaseEstimator):
         )  # fmt: skip
         return value_dataset(self, request)
 
-    def select(self, fraction: float, how: str = "quota") -> NDArray[np.intp]:
-        """Row indices of a share of the rows to train on: exactly round(fraction · n) of them.
-
-        how: "quota", the same share of every label and coalition without rows that are
-        probably mislabelled; "top", the highest values; "greedy", what helps the model most
-        step by step.
-        """
-        check_is_fitted(self, "values_")
-        return selection.select(self.run_, fraction, how)
-
-    def suspects(self, k: int | None = None) -> pd.DataFrame:
-        """Rows by how much their label is doubted, the most suspicious first."""
-        check_is_fitted(self, "values_")
-        return suspects.suspects(self.run_, k)
-
-    def explain(self, i: int) -> explanation.Explanation:
-        """Why row i has its value: its coalitions, parts, label and neighbours."""
-        check_is_fitted(self, "values_")
-        return explanation.explain(self.run_, i)
-
     def partial_fit(
         self, X: Any, y: Any = None, X_val: Any = None, y_val: Any = None, *,
         ids: Any = None, sample_weight: Any = None, lazy: bool = True,
@@ -260,9 +240,10 @@ class HCDV(BaseEstimator):
             return self.fit(X, y, X_val, y_val, ids=ids, sample_weight=sample_weight)
         updates.refuse_arrivals(self.run_)
         settings = stream_settings(self)
+        rows, before = read_rows(X), self.ids_
         with one_thread_each():
             arrivals, notes = read_arrivals(
-                self.run_, self.table_encoder_, self.encoder_, X, y, ids, sample_weight
+                self.run_, self.table_encoder_, self.encoder_, rows, y, ids, sample_weight
             )
             judges = read_judges(
                 self.run_, self.table_encoder_, self.encoder_, X_val, y_val
@@ -271,6 +252,10 @@ class HCDV(BaseEstimator):
                 updates.arrive(self.run_, arrivals, settings, lazy=lazy, judges=judges)
             )
         self.run_.notes.extend(note for note in notes if note not in self.run_.notes)
+        part = part_of(rows, arrivals.ids)
+        if self.given_ is not None and part is not None and part.kind == self.given_.kind:
+            self.given_ = self.given_.joined(part)
+        self._drop_given(before, came=len(arrivals))
         return self
 
     def forget(self, rows: Any, *, lazy: bool = False) -> Self:
@@ -281,8 +266,10 @@ class HCDV(BaseEstimator):
         lazy: as in `partial_fit`.
         """
         check_is_fitted(self, "values_")
+        before = self.ids_
         with one_thread_each():
             self._set(updates.forget(self.run_, rows, lazy=lazy))
+        self._drop_given(before)
         return self
 
     def relabel(self, rows: Any, y: Any, *, lazy: bool = False) -> Self:
@@ -304,27 +291,15 @@ class HCDV(BaseEstimator):
             self._set(updates.refresh(self.run_))
         return self
 
-    def drift(self, since: int = 0) -> pd.DataFrame:
-        """Which coalitions gained or lost since an update of `history_`; 0 is the fit."""
-        check_is_fitted(self, "values_")
-        return report.drift(self.run_, since)
+    def save(self, folder: str | Path, *, rows: bool = True) -> Path:
+        """Write the run to a new folder, all or nothing. No pickle.
 
-    def guarantees(self, confidence: float = 0.95) -> dict[str, dict[str, Any]]:
-        """The paper's guarantees held against this run: what was promised, what is estimated."""
-        check_is_fitted(self, "values_")
-        return diagnosis.diagnosis(self.run_, confidence)
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row a training row: id, value, stderr, parts, leaf, label."""
-        check_is_fitted(self, "values_")
-        return self.run_.frame()
-
-    def save(self, folder: str | Path) -> Path:
-        """Write the run to a new folder, all or nothing. No pickle."""
+        rows: keep the rows as they were given, too, so that reports can show them.
+        """
         from hcdv.store import save
 
         check_is_fitted(self, "values_")
-        return save(self, Path(folder))
+        return save(self, Path(folder), rows=rows)
 
     @classmethod
     def load(cls, folder: str | Path) -> HCDV:
@@ -344,41 +319,24 @@ class HCDV(BaseEstimator):
         self.notes_ = run.notes
         self.checks_ = run.checks
 
-    @property
-    def stale_(self) -> NDArray[np.bool_]:
-        """Rows whose values are corrected, but not computed anew since the data changed."""
-        check_is_fitted(self, "values_")
-        return self.run_.stale
-
-    @property
-    def history_(self) -> pd.DataFrame:
-        """A line for the fit and every update: rows, surplus with its parts, label shares."""
-        check_is_fitted(self, "values_")
-        return report.history(self.run_)
-
-    @property
-    def coalitions_(self) -> pd.DataFrame:
-        """Every node of the tree: id, parent, level, size, value, stderr, parts, label mix."""
-        check_is_fitted(self, "values_")
-        return self.run_.coalitions()
-
-    @property
-    def embedding_(self) -> NDArray[np.floating]:
-        """Unit vectors of the rows, (n, d)."""
-        check_is_fitted(self, "values_")
-        return self.run_.embedding
-
     def _remember_columns(self, table: Any, intake: Intake) -> None:
         rows = table.rows
         self.n_features_in_ = int(np.prod(rows.table.shape[1:]))
         if rows.frame is not None:
             self.feature_names_in_ = np.asarray(rows.frame.columns, dtype=object)
+        part = part_of(rows, table.ids)
+        self.given_ = None if part is None else Given.of(part)
         self.encoder_ = intake.encoder
         self.table_encoder_ = intake.table_encoder
         if table.target.classes is not None:
             self.classes_ = table.target.classes
         for note in self.notes_:
             log.info(note)
+
+    def _drop_given(self, before: NDArray[Any], came: int = 0) -> None:
+        """Rows that went, for good or for age, are not kept as they were given either."""
+        if self.given_ is not None and len(self.ids_) < len(before) + came:
+            self.given_ = self.given_.without(np.setdiff1d(before, self.ids_))
 
     def _progress(self) -> Any:
         if not self.verbose:

@@ -50,8 +50,8 @@ def main() -> None:
 @of_value
 @_JSON
 def value(
-    table: Path, validation: Path | None, out: Path | None, *, quiet: bool, json_: bool,
-    **options: Any,
+    table: Path, validation: Path | None, out: Path | None, *, no_rows: bool, quiet: bool,
+    json_: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Value every row of TABLE and write a run folder.
 
@@ -99,7 +99,7 @@ def value(
         **roles.named(),
         **({"drop": list(roles.drop)} if roles.drop else {}),
     }
-    save(model, out, source)
+    save(model, out, source, rows=not no_rows)
     found = {"run": str(out), "source": source, **facts(model)}
     if json_:
         as_json(found)

@@ -15,6 +15,7 @@ from hcdv.apps.console import Commands
 from hcdv.apps.summary import facts, text
 from hcdv.errors import StoreError
 from hcdv.store import check_new, read_about, save
+from hcdv.store.rows import ROWS
 
 SEED = 0
 SHARE = 0.1
@@ -47,7 +48,7 @@ def remove_own(folder: Path) -> None:
         about = read_about(folder)
     except StoreError:
         return
-    files = {folder / name for name in about["sha256"]}
+    files = {folder / name for name in (*about["sha256"], ROWS)}
     if about["source"] == source() and files == set(folder.iterdir()):
         shutil.rmtree(folder)
 

@@ -95,6 +95,8 @@ _OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--address", "Of the Ray cluster. Default: one on this machine, for the time.",
      {"metavar": "HOST:PORT"}),
     ("--skip-damaged", "Leave unreadable files of a data set out.", {"is_flag": True}),
+    ("--no-rows", "Keep values alone: do not copy the rows themselves into the run folder.",
+     {"is_flag": True}),
     ("--quiet", "Print nothing but errors.", {"is_flag": True}),
 )  # fmt: skip
 

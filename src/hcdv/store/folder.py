@@ -42,15 +42,21 @@ def check_new(path: Path, name: str = "folder") -> None:
         raise _unwritable(path, name, error) from error
 
 
-def write_atomically(folder: Path, about: dict[str, Any], files: dict[str, bytes]) -> Path:
-    """Write a run folder, all or nothing: no reader ever sees half of one."""
+def write_atomically(
+    folder: Path, about: dict[str, Any], files: dict[str, bytes], beside: dict[str, bytes]
+) -> Path:
+    """Write a run folder, all or nothing: no reader ever sees half of one.
+
+    beside: files that may change later, and so are under no checksum of the folder's.
+    """
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     record = sealed(about, digests)
     check_new(folder)
     draft = _beside(folder)
     try:
         draft.mkdir()
-        for name, content in files.items():
+        for name, content in {**files, **beside}.items():
+            (draft / name).parent.mkdir(exist_ok=True)
             _write(draft / name, content)
         _write(draft / ABOUT, record)
         draft.rename(folder)

@@ -23,6 +23,7 @@ from hcdv.store.folder import (
     write_atomically,
 )
 from hcdv.store.living import put_living, taken_living
+from hcdv.store.rows import first_rows, stored
 from hcdv.store.shelf import Shelf
 from hcdv.store.state import put_run, taken_run, utility_of, utility_settings
 from hcdv.valuation.utility import LeastSquares, Neighbours
@@ -57,14 +58,20 @@ class SavedEncoder:
         return self.settings, self.arrays
 
 
-def save(model: HCDV, folder: Path, source: dict[str, Any] | None = None) -> Path:
-    """Write a fitted model to a new folder, all or nothing. source: where its rows are from."""
-    run = model.run_
+def save(
+    model: HCDV, folder: Path, source: dict[str, Any] | None = None, *, rows: bool = True
+) -> Path:
+    """Write a fitted model to a new folder, all or nothing.
+
+    source: where its rows are from. rows: keep these, too, as they were given.
+    """
+    run, given = model.run_, model.given_
     parts = (parquet(run.frame()), parquet(run.coalitions()), state_bytes(model))
     return write_atomically(
         folder,
         _about(model, _settings(model), source),
         dict(zip(FILES, parts, strict=True)),
+        first_rows(given, model.ids_) if rows and given is not None else {},
     )
 
 
@@ -96,7 +103,9 @@ def load(folder: Path) -> HCDV:
             f"folder must be the run of a table in memory, got '{folder}', the run of a data set. "
             "Open it with hcdv.DatasetRun.open."
         )
-    return load_latest(folder)
+    model = load_latest(folder)
+    model.given_ = stored(folder)
+    return model
 
 
 def model_of(content: bytes, path: Path) -> HCDV:
@@ -131,6 +140,7 @@ def _model(shelf: Shelf) -> HCDV:
         model.feature_names_in_ = np.asarray(own["feature_names_in"], dtype=object)
     if run.target.classes is not None:
         model.classes_ = run.target.classes
+    model.given_ = None
     model.encoder_ = cast("Any", _encoder(own["encoder"], shelf.under("encoder")))
     model.table_encoder_ = TableEncoder.from_state(
         own["table_encoder"], shelf.under("table")

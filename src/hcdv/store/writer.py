@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from hcdv.errors import StoreError
 from hcdv.store.folder import FILES, read_about, read_files, replace_file
 from hcdv.store.ledger import Update, insert, is_living, latest, migrate, reading, writing
+from hcdv.store.rows import note_later, settle, stored
 from hcdv.store.saving import load, model_of, parquet, state_bytes
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 LOCK, HOLDER = "writer.lock", "writer.json"
 STATES, WORTH = "states", "worth"
+_PURGING = ("forget", "refresh")  # updates after which rows that went are in no file
 _KEPT = 2  # states on disk: the latest, and one for whoever is reading
 
 
@@ -44,6 +46,7 @@ class Writer:
         """Publish the model's state as the next update. file: what it came from, name and hash."""
         number = self.number + 1
         row = _written(self.folder, model, number)
+        note_later(self.folder, number, model.given_)
         self.ledger.execute("BEGIN IMMEDIATE")
         try:
             insert(self.ledger, "updates", row)
@@ -56,6 +59,8 @@ class Writer:
             raise
         self.number, self.model = number, model
         _prune(self.folder, number)
+        settle(self.folder, number, purge=row.kind in _PURGING)
+        model.given_ = stored(self.folder)
         return row
 
     def refuse(self, file: tuple[str, str], reason: str) -> None:
@@ -140,6 +145,7 @@ def _begun(folder: Path, ledger: sqlite3.Connection) -> int:
     ledger.execute("COMMIT")
     number = 0 if found is None else found.number
     _prune(folder, number)
+    settle(folder, number, purge=found is not None and found.kind in _PURGING)
     return number
 
 
