@@ -11,8 +11,10 @@ likelihood of the ratio of the two mixtures). ε shows where no right label's ma
 the ratio stops rising. Where it never stops, the data cannot say, and the prior does.
 
 One curve is fitted to all labels, with κ = ε/(C − 1), and then one to each given label, held
-near it by a prior: of a rare class a far larger share is wrong than of a common one. There
-κ follows from the other classes' ε, in turns.
+near it by a prior: of a rare class a far larger share is wrong than of a common one. How near
+is chosen by the evidence (Laplace's approximation): labels that are alike share one curve, so
+that few rows do not tell them apart by chance. There κ follows from the other classes' ε, in
+turns.
 Regression: the margin is −|y − f|, and other labels are other rows' y.
 """
 
@@ -32,7 +34,9 @@ Floats = NDArray[np.float64]
 
 PRIOR_RATE = 0.1  # of ε, within a factor of e^½ or so
 _LOOSE = np.array([2.0, 0.0, 0.0])  # 1/σ of the prior of (logit ε, a, log b): of all labels
-_NEAR = np.array([1.0, 1.0, 2.0])  # and of one label, around that of all
+_NEAR = np.array([1.0, 1.0, 2.0])  # and of one label, around that of all,
+_NEARNESS = (1.0, 8.0)  # times one of these: the one that the margins speak for
+_PLENTY = 2000  # rows of every label from which they speak for themselves
 _TURNS = 3
 _LOG_SLOPES = (-20.0, 12.0)
 _MOST = 60_000  # margins that a and b are fitted to
@@ -131,16 +135,52 @@ def calibrated(scores: NDArray[np.floating], points: Points) -> Curve:
     if not whole.is_told_apart:
         return _knows_nothing(points.n_classes)
     pooled = _pooled(whole)
+    are_many = min(len(one.given) for one in samples) >= _PLENTY
+    nearness = _NEARNESS[:1] if are_many else _NEARNESS
+    found = [_of_each_label(samples, pooled, _NEAR * near) for near in nearness]
+    thetas, _ = max(found, key=lambda each: each[1])
+    rates, offset, slope = _natural(thetas.T)
+    return Curve(rates, offset, slope)
+
+
+def _of_each_label(
+    samples: list[Sample], pooled: Floats, held: Floats
+) -> tuple[Floats, float]:
+    """θ of every label, held near that of all by a prior, and the log-evidence for the prior."""
     size = np.array([len(one.given) for one in samples], dtype=np.float64)
     thetas = np.tile(pooled, (len(samples), 1))
     for _ in range(_TURNS):
         known = _share_right(expit(thetas[:, 0]), size)
+        samples = [
+            replace(one, known=share) for one, share in zip(samples, known, strict=True)
+        ]
         thetas = np.array([
-            _fitted(replace(one, known=share), theta, pooled, _NEAR)
-            for one, share, theta in zip(samples, known, thetas, strict=True)
+            _fitted(one, theta, pooled, held)
+            for one, theta in zip(samples, thetas, strict=True)
         ])  # fmt: skip
-    rates, offset, slope = _natural(thetas.T)
-    return Curve(rates, offset, slope)
+    evidence = sum(
+        _log_evidence(theta, one, pooled, held)
+        for one, theta in zip(samples, thetas, strict=True)
+    )
+    return thetas, float(evidence)
+
+
+def _log_evidence(theta: Floats, sample: Sample, centre: Floats, held: Floats) -> float:
+    """Laplace's: how likely the margins are under the prior, but for a constant."""
+    value, _ = _deviance(theta, sample, centre, held)
+    _, log_det = np.linalg.slogdet(_curvature(theta, sample, centre, held))
+    return float(np.log(held).sum() - value - log_det / 2)
+
+
+def _curvature(theta: Floats, sample: Sample, centre: Floats, held: Floats) -> Floats:
+    """Second derivatives of the deviance, (3, 3)."""
+    step = 1e-5 * np.maximum(1.0, np.abs(theta))
+    bent = np.array([
+        (_deviance(theta + d, sample, centre, held)[1]
+         - _deviance(theta - d, sample, centre, held)[1]) / (2 * h)
+        for d, h in zip(np.diag(step), step, strict=True)
+    ])  # fmt: skip
+    return (bent + bent.T) / 2
 
 
 def _knows_nothing(n_labels: int) -> Curve:
@@ -199,14 +239,9 @@ def _polished(theta: Floats, sample: Sample, centre: Floats, held: Floats) -> Fl
     """Newton's steps to the optimum itself, so that equal data give equal curves."""
     value, slope = _deviance(theta, sample, centre, held)
     for _ in range(_NEWTON_STEPS):
-        step = 1e-5 * np.maximum(1.0, np.abs(theta))
-        bent = np.array([
-            (_deviance(theta + d, sample, centre, held)[1]
-             - _deviance(theta - d, sample, centre, held)[1]) / (2 * h)
-            for d, h in zip(np.diag(step), step, strict=True)
-        ])  # fmt: skip
+        bent = _curvature(theta, sample, centre, held)
         try:
-            moved = theta - np.linalg.solve((bent + bent.T) / 2, slope)
+            moved = theta - np.linalg.solve(bent, slope)
         except np.linalg.LinAlgError:
             return theta
         lower, slope_there = _deviance(moved, sample, centre, held)
