@@ -21,6 +21,7 @@ from hcdv.embedding.cells import (
     hashed_levels,
     kind_of,
 )
+from hcdv.embedding.words import N_WORDS, are_texts, word_counts, word_vectors
 from hcdv.errors import DataError
 
 if TYPE_CHECKING:
@@ -244,10 +245,47 @@ class HashedColumn(Column):
         return [f"column {self.name!r}: {self.n_levels} levels hashed into {self.n_hash}"]
 
 
+@dataclass(frozen=True)
+class WordsColumn(Column):
+    """Text: a vector of its words, rare ones counting more, by a fixed hash of each."""
+
+    n_texts: int
+    n_with: dict[str, int]  # texts of the training rows that hold words of each room
+    kind: ClassVar[str] = "words"
+
+    @classmethod
+    def fit(cls, name: str, column: pd.Series) -> Self:
+        """Learn how common words are."""
+        held = word_counts(column) > 0
+        count = np.asarray(held.sum(axis=0)).ravel()
+        rooms = np.flatnonzero(count)
+        n_with = {str(room): int(count[room]) for room in rooms}
+        return cls(name, int(np.asarray(held.sum(axis=1)).astype(bool).sum()), n_with)
+
+    def labels(self) -> list[str]:
+        """Names of the output columns."""
+        return [f"{self.name}#{j}" for j in range(N_WORDS)]
+
+    def write(self, column: pd.Series, out: NDArray[np.float64]) -> Met:
+        """Fill out (n, width) from the column, and count what was met."""
+        rooms = np.fromiter((int(room) for room in self.n_with), dtype=np.intp)
+        n_with = np.fromiter(self.n_with.values(), dtype=np.float64)
+        counts = word_counts(column)
+        out[...] = word_vectors(counts, rooms, n_with, self.n_texts, out.shape[1])
+        return Met(missing=int(column.isna().sum()))
+
+    def notes(self) -> list[str]:
+        """What a user should know of the column."""
+        said = f"column {self.name!r}: texts, seen as {N_WORDS} sums over their words"
+        return [f"{said}; embeddings of your own see more"]
+
+
 KINDS: dict[str, type[Column]] = {
     kind.kind: kind
-    for kind in (NumericColumn, BooleanColumn, DateColumn, LevelsColumn, HashedColumn)
-}
+    for kind in (
+        NumericColumn, BooleanColumn, DateColumn, LevelsColumn, HashedColumn, WordsColumn,
+    )
+}  # fmt: skip
 
 
 def column_from_state(state: dict[str, Any]) -> Column:
@@ -277,6 +315,8 @@ def _fit_levels(name: str, column: pd.Series, max_levels: int, n_hash: int) -> C
     least = max(n // 1000, 2 if n >= 50 else 1)
     n_kept = int((counts >= least).sum())
     pooled_share = float(counts[counts < least].sum()) / n
+    if len(found) > max_levels and are_texts(found, int(counts.sum())):
+        return WordsColumn.fit(name, column)
     if len(found) > max_levels and (n_kept > max_levels or pooled_share > POOLED_SHARE):
         return HashedColumn(name, n_hash, len(found))
     kept = sorted(

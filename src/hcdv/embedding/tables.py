@@ -23,7 +23,8 @@ class TableEncoder:
     numeric    missing → median, then standardised; constant columns → 0
     boolean    0 or 1
     date       days since the median date, standardised; weekday, month, hour if they vary
-    text       one column a level, rare ones pooled; beyond max_levels signed hashing
+    levels     one column a level, rare ones pooled; beyond max_levels signed hashing
+    texts      mostly distinct cells of several words: hashed words, rare ones weigh more
     """
 
     def __init__(self, max_levels: int = 32, n_hash: int = 64) -> None:
