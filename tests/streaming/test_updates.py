@@ -171,6 +171,27 @@ def test_an_update_that_touches_every_leaf_is_a_fit_on_the_same_tree():
     assert np.allclose(v.values_, found.values, rtol=0, atol=1e-9)
 
 
+def test_contexts_are_as_many_as_a_fit_of_so_many_rows_would_take(judges, monkeypatch):
+    """Fewer where rows are many; orders that are let go are gathered again when rows go."""
+    for room in ("valuation.plan", "settings"):
+        monkeypatch.setattr(
+            f"hcdv.{room}.default_contexts", lambda n: 128 if n <= 150 else 64
+        )
+    v = fed(fitted(judges, n_contexts=None), 30)
+    assert v.run_.plan.sized(N).n_contexts == 128
+    assert v.run_.plan.n_contexts == 64
+    (kept,) = [
+        one for name, one in v.run_.valuation.probe.memo.items() if "contexts" in name
+    ]
+    assert kept.contexts.p.shape[0] <= 10
+    assert np.allclose(v.refresh().values_, valued_anew(v), rtol=0, atol=1e-9)
+    v.forget(np.arange(100))
+    assert v.run_.plan.n_contexts == 128
+    assert np.allclose(v.values_, valued_anew(v), rtol=0, atol=1e-9)
+    own = fed(fitted(judges), 110)
+    assert own.run_.plan.n_contexts == 16
+
+
 def test_weights_come_with_their_rows(judges):
     v = quick().fit(X[:N], Y[:N], *judges, sample_weight=WEIGHT[:N])
     for part in (slice(N, N + 10), slice(N + 10, N + 50)):

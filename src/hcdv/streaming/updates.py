@@ -128,6 +128,7 @@ def _draft(run: Run) -> Draft:
 
 def _valued(run: Run, draft: Draft, *, lazy: bool) -> Run:
     lazy = lazy and may_be_lazy(run)
+    run = replace(run, plan=run.plan.sized(len(draft.ids)))
     if lazy:
         found = lazily_valued(run, draft)
         stale = ~draft.touched

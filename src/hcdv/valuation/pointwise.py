@@ -107,6 +107,13 @@ class Kept:
     barred: NDArray[np.bool_] | None = None
     features: FeatureMap | None = None  # None: those of the view
 
+    def begins_with(self, other: Kept) -> bool:
+        """Whether what is asked for is here; orders of contexts are dropped as rows grow many."""
+        if self.contexts is None or other.contexts is None:
+            return True
+        asked = other.contexts.p
+        return np.array_equal(self.contexts.p[: len(asked)], asked)
+
 
 @dataclass(frozen=True)
 class Probe:
@@ -153,10 +160,7 @@ class Probe:
                 if keep_as is None
                 else self.once(f"{keep_as} {view}", case, kept, n_jobs)
             )
-            by_group = Statistics(
-                flat.gram.reshape(n_groups, n_folds, *flat.gram.shape[1:]),
-                flat.cross.reshape(n_groups, n_folds, *flat.cross.shape[1:]),
-            )
+            by_group = flat.by_group(n_groups)
             by_view[view] = by_group if merged is None else by_group.merged(merged)
         return self.game_of(case.judges, by_view, n_jobs)
 
@@ -181,11 +185,14 @@ class Probe:
 
     def once(self, name: str, case: Case, kept: Kept, n_jobs: int | None) -> Statistics:
         """Gather statistics of all rows, or take what an earlier pass has left."""
-        if name not in self.memo:
+        held = self.memo.get(name)
+        if held is None or not held.begins_with(kept):
             points = case.views[kept.view]
             everyone = np.ones(len(points), dtype=bool)
             stats = self.gathered(kept, points, everyone, n_jobs)
             self.memo[name] = replace(kept, stats=stats)
+        elif kept.contexts is not None:
+            self.memo[name] = replace(kept, stats=held.stats.first(kept.contexts.n_orders))
         return self.memo[name].stats
 
     def gathered(
