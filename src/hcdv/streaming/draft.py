@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from hcdv.valuation.coalitions import Upper
 from hcdv.valuation.points import Case, Judge, Originals, Points
 from hcdv.valuation.pointwise import Probe
 from hcdv.valuation.upkeep import exchanged, judged_anew, regrouped
+
+if TYPE_CHECKING:
+    from hcdv.result import Run
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.integer]
@@ -73,6 +76,17 @@ class Draft:
     source: Ints  # (n,)
     touched: Bools  # (n,)  new, or labelled anew
     game_rows: int  # of the plan: from how many rows on coalitions play
+
+    @classmethod
+    def of(cls, run: Run) -> Draft:
+        """As the run is, nothing changed yet."""
+        assert run.living is not None
+        n = run.n_rows
+        return cls(
+            run.case, run.canonical_tree, run.valuation.probe, run.target,
+            run.canonical_ids, run.living, np.arange(n), np.zeros(n, dtype=bool),
+            run.plan.game_rows,
+        )  # fmt: skip
 
     def without(self, keep: Bools) -> Draft:
         """Only the rows kept."""
@@ -198,6 +212,25 @@ class Draft:
             np.append(self.source, np.full(n_new, -1)), np.append(self.touched, came[n_old:]),
             self.game_rows,
         )  # fmt: skip
+
+
+def joined_arrivals(parts: list[Arrivals]) -> Arrivals:
+    """Rows that came in several updates, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    points = [part.points for part in parts]
+    weight = None
+    if points[0].weight is not None:
+        weight = np.concatenate([one.weight for one in points])  # type: ignore[arg-type]
+    whole = Points(
+        np.concatenate([one.Z for one in points]), np.concatenate([one.target for one in points]),
+        points[0].n_classes, np.concatenate([one.key for one in points]),
+        np.concatenate([one.fold for one in points]), weight,
+    )  # fmt: skip
+    return Arrivals(
+        whole, np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.ids for part in parts]),
+    )  # fmt: skip
 
 
 def joined_case(case: Case, new: Arrivals) -> Case:

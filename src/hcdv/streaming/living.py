@@ -81,6 +81,18 @@ class Living:
         key = np.where(is_new, self.next_key - 1 - was, self.node_key[np.maximum(was, 0)])
         return replace(self, node_key=key, next_key=self.next_key + int(is_new.sum()))
 
+    @property
+    def updates(self) -> int:
+        """Number of the last update."""
+        return self.history[-1].number if self.history else -1
+
+    def remembering(self, record: Record) -> Living:
+        """With a line more in its history; of a long one, the fit's and the latest stay."""
+        history = (*self.history, record)
+        if len(history) > HISTORY:
+            history = (history[0], *history[2:])
+        return replace(self, history=history)
+
     def nodes_of(self, keys: Ints) -> Ints:
         """Nodes of these lasting numbers; all must be there."""
         by_key = np.argsort(self.node_key)
@@ -94,13 +106,10 @@ def recorded(run: Run, kind: str, came: int = 0, gone: int = 0, changed: int = 0
     upper = slice(0, len(Upper.of(tree, rows_each=run.plan.game_rows).parent))
     classes = run.target.n_classes
     codes = run.case.points.target
-    number = living.history[-1].number + 1 if living.history else 0
     record = Record(
-        number, kind, came, gone, changed, run.n_rows, int(living.stale.sum()), dict(found.surplus),
+        living.updates + 1, kind, came, gone, changed, run.n_rows,
+        int(living.stale.sum()), dict(found.surplus),
         np.bincount(codes, minlength=classes) if classes else np.zeros(0, dtype=np.int64),
         living.node_key[upper], tree.size[upper], tree.node_sums(found.values)[upper],
     )  # fmt: skip
-    history = (*living.history, record)
-    if len(history) > HISTORY:
-        history = (history[0], *history[2:])
-    return replace(run, living=replace(living, history=history))
+    return replace(run, living=living.remembering(record))

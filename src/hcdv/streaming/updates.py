@@ -32,7 +32,7 @@ def arrive(
 
     judges: a validation set in place of the one there is.
     """
-    draft, at = _draft(run), 0
+    draft, at = Draft.of(run), 0
     if judges is not None:
         draft = draft.judged(judges)
     while at < len(new):
@@ -60,7 +60,7 @@ def forget(run: Run, rows: Any, *, lazy: bool = False) -> Run:
     gone = row_mask(rows, run.n_rows)
     keep = ~gone[run.position]  # canonical order
     refuse_too_few(run.target, keep)
-    draft = _draft(run).without(keep)
+    draft = Draft.of(run).without(keep)
     plan = renumbered(run.plan, np.flatnonzero(~gone))
     found = _valued(replace(run, plan=plan), draft, lazy=lazy)
     note = f"{int(gone.sum())} rows forgotten; tree, encoder and probe as fitted"
@@ -81,14 +81,14 @@ def relabel(run: Run, rows: Any, y: NDArray[Any], *, lazy: bool = False) -> Run:
     everyone = run.labels.astype(np.result_type(run.labels, labels))
     everyone[at] = labels
     canonical = changed[run.position]
-    draft = _draft(run).relabelled(canonical, everyone[run.position][canonical])
+    draft = Draft.of(run).relabelled(canonical, everyone[run.position][canonical])
     refuse_too_few(draft.target, np.ones(run.n_rows, dtype=bool))
     return recorded(_valued(run, draft, lazy=lazy), "relabel", changed=int(changed.sum()))
 
 
 def refresh(run: Run) -> Run:
     """The run with every value computed anew from the statistics: the batch result."""
-    return recorded(_valued(run, _draft(run), lazy=False), "refresh")
+    return recorded(_valued(run, Draft.of(run), lazy=False), "refresh")
 
 
 def refuse_arrivals(run: Run) -> None:
@@ -115,15 +115,6 @@ def refuse_arrivals(run: Run) -> None:
             "utility must be taught by sums or by neighbours for rows to arrive, got "
             f"{type(run.plan.utility).__name__.lower()}. {way_out}"
         )
-
-
-def _draft(run: Run) -> Draft:
-    assert run.living is not None
-    n = run.n_rows
-    return Draft(
-        run.case, run.canonical_tree, run.valuation.probe, run.target, run.canonical_ids,
-        run.living, np.arange(n), np.zeros(n, dtype=bool), run.plan.game_rows,
-    )  # fmt: skip
 
 
 def _valued(run: Run, draft: Draft, *, lazy: bool) -> Run:
