@@ -180,8 +180,10 @@ def _stacked(tables: list[Any]) -> Any:
         return np.concatenate(tables)
     import pandas as pd
 
-    first = tables[0]
-    for name in first.columns:  # pandas guesses, and warns, where one column is all missing
-        if any(table[name].dtype != first[name].dtype for table in tables[1:]):
-            tables = [table.astype({name: object}) for table in tables]
+    tables = [table.reindex(columns=tables[0].columns) for table in tables]
+    first, *others = (table.dtypes for table in tables)
+    unlike = np.any([first != other for other in others], axis=0)
+    if unlike.any():  # pandas guesses, and warns, where one column is all missing
+        as_they_are = dict.fromkeys(first.index[unlike], object)
+        tables = [table.astype(as_they_are) for table in tables]
     return pd.concat(tables, ignore_index=True)

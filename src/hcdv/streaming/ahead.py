@@ -34,6 +34,7 @@ from hcdv.streaming.tally import Tally
 from hcdv.valuation.coalition_game import shapley_exact
 from hcdv.valuation.coalitions import Upper, game_level
 from hcdv.valuation.doubts import Doubts
+from hcdv.valuation.features import known_features
 from hcdv.valuation.nested import flat_contexts
 from hcdv.valuation.points import Case, Points
 from hcdv.valuation.pointwise import NOTHING, Batches, Kept, Probe
@@ -137,19 +138,23 @@ class Ahead:
     def _with_rows(self, new: Arrivals, leaves: Ints) -> Ahead:
         points, found, plan = new.points, self.run.valuation, self.run.plan
         code = self.player[leaves]
-        kept = {name: self._followed(one, points) for name, one in self.kept.items()}
-        first, worth = self._played(points, self.tally.first[code])
+        probe = found.probe
+        seen, known = known_features(points, probe.features[0])
+        quick = replace(probe, features=[known])
+        kept = {
+            name: _followed(one, quick, points if _is_linear(one) else seen)
+            for name, one in self.kept.items()
+        }
+        first, worth = self._played(quick, seen, self.tally.first[code])
         mass = self.mass + class_mass(points)
         n = self.tally.n_rows + len(new)
         (contexts,) = (one for one in kept.values() if one.contexts is not None)
         one_judge = np.zeros(len(contexts.stats.gram), dtype=np.intp)
-        marginals = found.probe.marginals(
-            points, contexts, one_judge, n, plan.seed, plan.n_jobs
-        )
+        marginals = quick.marginals(seen, contexts, one_judge, n, plan.seed, plan.n_jobs)
         flat = Batches(marginals, one_judge)
         by_class = {name: one.stats for name, one in kept.items()}
         curve = found.doubts.curve
-        doubts = doubts_of(points, found.probe, by_class, mass, curve)
+        doubts = doubts_of(points, probe, by_class, mass, curve)
         share = self.tally.share()[code]
         utility = flat.mean() + share
         tally, each = self.tally.joined(
@@ -169,20 +174,11 @@ class Ahead:
         )  # fmt: skip
         return replace(ahead, living=ahead._remembering(new))
 
-    def _followed(self, kept: Kept, points: Points) -> Kept:
-        """Statistics with those of rows that came; codes follow when the run is looked at."""
-        if kept.code is not None:
-            classed = points.target if points.n_classes else np.zeros(len(points), np.intp)
-            kept = replace(kept, code=classed)
-        everyone = np.ones(len(points), dtype=bool)
-        more = self.run.valuation.probe.gathered(kept, points, everyone)
-        return replace(kept, stats=kept.stats + more)
-
-    def _played(self, points: Points, first: Ints) -> tuple[Statistics, Floats]:
+    def _played(self, quick: Probe, seen: Points, first: Ints) -> tuple[Statistics, Floats]:
         """Statistics of the first level with the new rows in it, and what it is worth."""
         probe, (judge,) = self.run.valuation.probe, self.run.case.judges
         one = Kept(NOTHING, judge.view, first, len(self.offset))
-        stats = self.first + probe.gathered(one, points, np.ones(len(points), dtype=bool))
+        stats = self.first + quick.gathered(one, seen, np.ones(len(seen), dtype=bool))
         game = ProbeGame(
             [judge], probe.features, probe.moments, [stats.on_grid()], probe.ridge,
             probe.metric, self.run.plan.n_jobs,
@@ -279,6 +275,20 @@ class Ahead:
         )
         excess = now.curve.excess(now.chance, points.target)
         return replace(now, agreement=excess.mean() - excess)
+
+
+def _is_linear(kept: Kept) -> bool:
+    return kept.features is not None and kept.features.kind == "linear"
+
+
+def _followed(kept: Kept, probe: Probe, points: Points) -> Kept:
+    """Statistics with those of rows that came; codes follow when the run is looked at."""
+    if kept.code is not None:
+        classed = points.target if points.n_classes else np.zeros(len(points), np.intp)
+        kept = replace(kept, code=classed)
+    asked = kept if _is_linear(kept) else replace(kept, features=None)
+    more = probe.gathered(asked, points, np.ones(len(points), dtype=bool))
+    return replace(kept, stats=kept.stats + more)
 
 
 def _beside(
