@@ -130,6 +130,11 @@ class Answers:
         return report.history(self.run_)
 
     @property
+    def coalition_history_(self) -> pd.DataFrame:
+        """A line for every update and coalition: its size and value then; `key` lasts."""
+        return report.coalition_history(self.run_)
+
+    @property
     def coalitions_(self) -> pd.DataFrame:
         """Every node of the tree: id, parent, level, size, value, stderr, parts, label mix."""
         return self.run_.coalitions()

@@ -92,6 +92,8 @@ class HCDV(Answers, BaseEstimator):
         After so many arrived rows, overfull leaves are split and thin ones merged.
     max_rows : int or None
         Rows to keep: when more have arrived, the oldest are forgotten.
+    window : int or None
+        Updates that a row stays for: with so many more after its own, it is forgotten.
     random_state : int, RandomState or None
         Seed of every draw.
     verbose : bool
@@ -122,6 +124,7 @@ class HCDV(Answers, BaseEstimator):
         spawn_distance: float | None = None,
         rebalance_every: int | None = None,
         max_rows: int | None = None,
+        window: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -147,6 +150,7 @@ class HCDV(Answers, BaseEstimator):
         self.spawn_distance = spawn_distance
         self.rebalance_every = rebalance_every
         self.max_rows = max_rows
+        self.window = window
         self.random_state = random_state
         self.verbose = verbose
 

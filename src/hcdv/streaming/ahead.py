@@ -110,11 +110,13 @@ class Ahead:
     ) -> Ahead | None:
         """With new rows valued; None where leaves, levels or contexts would change by them."""
         run, living, tree = self.run, self.living, self.run.canonical_tree
+        assert run.living is not None
         before, now = self.tally.n_rows, self.tally.n_rows + len(new)
         rows_each = run.plan.game_rows
         if (
             living.since_rebalance + len(new) >= (settings.rebalance_every or np.inf)
             or now > (settings.max_rows or np.inf)
+            or living.n_arrivals + 1 - (settings.window or np.inf) >= run.living.born[0]
             or run.plan.sized(now) != run.plan
             or game_level(tree, now, rows_each=rows_each)
             != game_level(tree, before, rows_each=rows_each)
@@ -199,7 +201,10 @@ class Ahead:
         )  # fmt: skip
         since = living.since_rebalance + len(new)
         next_id = max(living.next_id, highest + 1)
-        return replace(living, since_rebalance=since, next_id=next_id).remembering(record)
+        living = replace(
+            living, since_rebalance=since, next_id=next_id, n_arrivals=living.n_arrivals + 1
+        )
+        return living.remembering(record)
 
     def looked_at(self) -> Ahead:
         """The run of now, and nothing it has not caught up with."""
@@ -231,11 +236,15 @@ class Ahead:
         leaves = np.concatenate([batch.leaves for batch in self.came])
         tree, _ = grafted(before.tree, leaves, np.zeros(0, dtype=np.int64))
         case = joined_case(before.case, new)
+        first = before.living.n_arrivals + 1
+        size = [len(batch.new) for batch in self.came]
+        born = np.repeat(first + np.arange(len(size)), size)
+        born = np.concatenate([before.living.born, born])
         touched = np.arange(len(case.points)) >= len(case.points) - len(self.came[-1].new)
         return replace(
             before, case=case, tree=tree, probe=self._probe(case, new, leaves),
             target=replace(before.target, labels=case.originals.labels),
-            ids=np.concatenate(self.ids), living=replace(self.living, stale=~touched),
+            ids=np.concatenate(self.ids), living=replace(self.living, stale=~touched, born=born),
             source=np.append(before.source, np.full(len(new), -1)), touched=touched,
         )  # fmt: skip
 

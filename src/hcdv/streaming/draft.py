@@ -58,6 +58,7 @@ class StreamSettings:
     spawn_distance: float | None = None  # τ
     rebalance_every: int | None = None  # rows
     max_rows: int | None = None
+    window: int | None = None  # updates after which rows go
     branching: tuple[int, ...] = (8,)
     leaf_size: int = 64
     n_jobs: int | None = None
@@ -88,6 +89,11 @@ class Draft:
             run.plan.game_rows,
         )  # fmt: skip
 
+    def at_next_arrival(self) -> Draft:
+        """The same, as rows are about to come."""
+        n_arrivals = self.living.n_arrivals + 1
+        return replace(self, living=replace(self.living, n_arrivals=n_arrivals))
+
     def without(self, keep: Bools) -> Draft:
         """Only the rows kept."""
         case, tree = restricted(self.case, keep), self.tree.restrict(keep)
@@ -96,7 +102,9 @@ class Draft:
             self, case=case, tree=tree,
             probe=self._followed(~keep, case, nobody, tree),
             target=replace(self.target, labels=self.target.labels[keep]), ids=self.ids[keep],
-            living=replace(self.living, stale=self.living.stale[keep]),
+            living=replace(
+                self.living, stale=self.living.stale[keep], born=self.living.born[keep]
+            ),
             source=self.source[keep], touched=self.touched[keep],
         )  # fmt: skip
 
@@ -202,6 +210,7 @@ class Draft:
         came = np.append(np.zeros(n_old, dtype=bool), np.ones(n_new, dtype=bool))
         living = replace(
             self.living, stale=np.append(self.living.stale, np.zeros(n_new, dtype=bool)),
+            born=np.append(self.living.born, np.full(n_new, self.living.n_arrivals)),
             since_rebalance=self.living.since_rebalance + n_new,
         )  # fmt: skip
         return Draft(

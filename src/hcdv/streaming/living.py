@@ -58,10 +58,12 @@ class Living:
     prototype_key: Ints  # (K,) the leaf of each prototype
     prototypes: NDArray[np.float64]  # (K, d)
     stale: NDArray[np.bool_]  # (n,)
+    born: Ints  # (n,)  which arrival each row came with, ascending; 0: it was fitted
     next_key: int
     next_id: int
     since_rebalance: int = 0  # rows that came since leaves were last rebalanced
     n_rebalances: int = 0
+    n_arrivals: int = 0
     history: tuple[Record, ...] = field(default=(), compare=False)
 
     @classmethod
@@ -72,7 +74,8 @@ class Living:
         next_id = int(ids.max()) + 1 if ids.dtype.kind in "iu" and len(ids) else 0
         return cls(
             judged_by, np.arange(tree.n_nodes), tree.leaves.astype(np.int64),
-            leaf_prototypes(Z, tree), np.zeros(len(Z), dtype=bool), tree.n_nodes, next_id,
+            leaf_prototypes(Z, tree), np.zeros(len(Z), dtype=bool),
+            np.zeros(len(Z), dtype=np.int64), tree.n_nodes, next_id,
         )  # fmt: skip
 
     def renumbered(self, was: Ints) -> Living:
@@ -92,6 +95,14 @@ class Living:
         if len(history) > HISTORY:
             history = (history[0], *history[2:])
         return replace(self, history=history)
+
+    def young_enough(self, max_rows: int | None, window: int | None) -> NDArray[np.bool_]:
+        """Which rows stay: the latest so many, of so many updates at most."""
+        n = len(self.born)
+        keep = np.arange(n) >= n - (max_rows or n)
+        if window is not None:
+            keep &= self.born > self.n_arrivals - window
+        return keep
 
     def nodes_of(self, keys: Ints) -> Ints:
         """Nodes of these lasting numbers; all must be there."""

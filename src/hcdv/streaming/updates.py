@@ -32,7 +32,7 @@ def arrive(
 
     judges: a validation set in place of the one there is.
     """
-    draft, at = Draft.of(run), 0
+    draft, at = Draft.of(run).at_next_arrival(), 0
     if judges is not None:
         draft = draft.judged(judges)
     while at < len(new):
@@ -43,12 +43,11 @@ def arrive(
         at += room
         if every is not None and draft.living.since_rebalance >= every:
             draft = draft.rebalanced(settings, run.plan.seed)
-    over = len(draft.ids) - (settings.max_rows or len(draft.ids))
-    gone = 0
-    if over > 0:
-        keep = np.arange(len(draft.ids)) >= over
+    keep = draft.living.young_enough(settings.max_rows, settings.window)
+    gone = int((~keep).sum())
+    if gone:
         refuse_too_few(draft.target, keep)
-        draft, gone = draft.without(keep), over
+        draft = draft.without(keep)
     highest = int(new.ids.max()) if new.ids.dtype.kind in "iu" else -1
     next_id = max(draft.living.next_id, highest + 1)
     draft = replace(draft, living=replace(draft.living, next_id=next_id))
