@@ -137,13 +137,13 @@ def folder(n: int) -> dict:
             writer.commit(stream.v)
             stream.comes(BATCH)
             found["commit"] = timed(lambda: writer.commit(stream.v))
-            size = {
-                name: (run / name).stat().st_size / 2**20
-                for name in ("states/000002.safetensors", "worth/000002.parquet",
-                             "rows/000002.parquet")
-            }  # fmt: skip
+            size = [
+                path.stat().st_size / 2**20 if path.exists() else 0.0
+                for path in (run / "states/000002.safetensors", run / "worth/000002.parquet",
+                             run / "rows/000002.parquet")
+            ]  # fmt: skip
     names = ("state", "worth", "rows")
-    return {"n": n, "took": found, "mb": dict(zip(names, size.values(), strict=True))}
+    return {"n": n, "took": found, "mb": dict(zip(names, size, strict=True))}
 
 
 def main() -> None:

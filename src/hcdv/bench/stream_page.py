@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,12 +78,12 @@ def page(records: list[Record]) -> str:
     return "\n\n".join(parts)
 
 
-def _total(record: Record, first: int) -> float | None:
+def _total(record: Mapping[str, Any], first: int) -> float | None:
     """CPU seconds of valuation; cells of earlier versions have none."""
     return float(np.sum(record["cpu"][first:])) if "cpu" in record else None
 
 
-def _mean_ms(record: Record, days: slice) -> float | None:
+def _mean_ms(record: Mapping[str, Any], days: slice) -> float | None:
     return 1e3 * float(np.mean(record["cpu"][days])) if "cpu" in record else None
 
 

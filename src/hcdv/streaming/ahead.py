@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from hcdv.result import Run
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
+Ints = NDArray[Any]  # of whole numbers
 
 
 @dataclass(frozen=True)
@@ -158,12 +158,11 @@ class Ahead:
         curve = found.doubts.curve
         doubts = doubts_of(points, probe, by_class, mass, curve)
         share = self.tally.share()[code]
+        shares = np.bincount(code, weights=share, minlength=len(self.tally.first))
         utility = flat.mean() + share
         tally, each = self.tally.joined(
             code, points, utility, curve.excess(doubts.chance, points.target)
-        ).corrected(
-            worth, np.bincount(code, weights=share, minlength=len(self.tally.first))
-        )
+        ).corrected(worth, np.asarray(shares, dtype=np.float64))
         scale = plan.consistency_weight / n
         spread = flat.variance() + scale**2 * found.doubts.variance.mean()
         batch = Batch(

@@ -72,7 +72,8 @@ def class_mass(points: Points) -> Floats:
     """What the rows of every class weigh together, (C,); of all rows in regression."""
     own = np.ones(len(points)) if points.weight is None else points.weight
     code = points.target if points.n_classes else np.zeros(len(points), dtype=np.intp)
-    return np.bincount(code, weights=own, minlength=max(1, points.n_classes))
+    mass = np.bincount(code, weights=own, minlength=max(1, points.n_classes))
+    return np.asarray(mass, dtype=np.float64)
 
 
 def class_statistics(case: Case, probe: Probe) -> dict[str, Statistics]:

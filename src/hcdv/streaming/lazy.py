@@ -68,7 +68,8 @@ def lazily_valued(run: Run, draft: Draft) -> Valuation:
     by_player = np.bincount(
         upper.code, weights=utility - flat, minlength=len(upper.players)
     )
-    return completed(run, draft, utility, stderr, worth, by_player, doubts)
+    correction = np.asarray(by_player, dtype=np.float64)
+    return completed(run, draft, utility, stderr, worth, correction, doubts)
 
 
 def completed(

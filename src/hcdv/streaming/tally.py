@@ -7,6 +7,7 @@ excess doubt. Values of all levels, the surplus and the next correction follow.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from hcdv.valuation.plan import Plan
 from hcdv.valuation.points import Points
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+Ints = NDArray[Any]  # of whole numbers
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,8 @@ def sketch_columns(n_rows: int, n_contexts: int, width: int) -> int | None:
 
 def solve(stats: Statistics, ridge: float) -> Floats:
     """W of a stack of row sets, (…, D, C)."""
-    A = stats.gram + ridge * np.eye(stats.gram.shape[-1])
+    A = np.array(stats.gram)
+    np.einsum("...ii->...i", A)[...] += ridge  # the diagonals, as a view
     # LAPACK wants columns: a symmetric matrix turned over is copied without a stride.
     return np.asarray(np.linalg.solve(np.swapaxes(A, -1, -2), stats.cross))
 
