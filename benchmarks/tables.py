@@ -126,7 +126,60 @@ def scale_parts(found: dict) -> pd.DataFrame:
     ])  # fmt: skip
 
 
+def living_latency(found: dict) -> pd.DataFrame:
+    """A row a number of rows: CPU milliseconds of updates beside valuing all anew."""
+    rows = []
+    for row in found["rows"]:
+        cpu = {name: 1e3 * one["cpu"] for name, one in row["took"].items()}
+        rows.append({
+            "live rows": f"{row['n']:,}",
+            "one row": f"{cpu['one row']:.0f}",
+            "1,500 rows": f"{cpu['batch']:.0f}",
+            "and all values": f"{cpu['batch and values']:.0f}",
+            "first after a fit": f"{cpu['first']:,.0f}",
+            "forget 1 %, lazily": f"{cpu['forget']:,.0f}",
+            "forget 1 %": f"{cpu['forget, refreshed']:,.0f}",
+            "refresh": f"{cpu['refresh']:,.0f}",
+            "fit anew": f"{cpu['full']:,.0f}",
+            "fit over 1,500 rows": f"{cpu['full'] / cpu['batch']:.0f}×",
+            "over these and all values": f"{cpu['full'] / cpu['batch and values']:.0f}×",
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def living_memory(found: dict) -> pd.DataFrame:
+    """A row a mark on the way."""
+    return pd.DataFrame([
+        {
+            "rows kept": row["kept"],
+            "updates": f"{row['updates']:,}",
+            "live rows": f"{row['live']:,}",
+            "MB": f"{row['bytes'] / 2**20:.1f}",
+            "kB a live row": f"{row['bytes'] / row['live'] / 2**10:.2f}",
+        }
+        for row in found["rows"]
+    ])  # fmt: skip
+
+
+def living_folder(found: dict) -> pd.DataFrame:
+    """A row a number of rows: what an update of a folder takes and writes."""
+    return pd.DataFrame([
+        {
+            "live rows": f"{row['n']:,}",
+            "open, CPU s": f"{row['took']['open']['cpu']:.2f}",
+            "commit, CPU s": f"{row['took']['commit']['cpu']:.2f}",
+            "state MB": f"{row['mb']['state']:.1f}",
+            "values MB": f"{row['mb']['worth']:.1f}",
+            "arrived rows MB": f"{row['mb']['rows']:.2f}",
+        }
+        for row in found["rows"]
+    ])  # fmt: skip
+
+
 TABLES = {
+    "living-latency": living_latency,
+    "living-memory": living_memory,
+    "living-folder": living_folder,
     "scale": scale,
     "scale-parts": scale_parts,
     "detection": detection,

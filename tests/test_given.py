@@ -115,3 +115,35 @@ def test_a_fitted_model_can_still_be_pickled():
     X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
     again = pickle.loads(pickle.dumps(quick().fit(X, y)))
     assert np.array_equal(again.given_.rows(again.ids_).table.to_numpy(), X)
+
+
+def test_parts_that_come_one_by_one_are_put_together():
+    given = Given.of(Part(np.arange(100), pd.DataFrame({"n": np.arange(100)})))
+    for n in range(100, 200):
+        given = given.joined(Part(np.array([n]), pd.DataFrame({"n": [n]})))
+    assert len(given.parts) < 10
+    assert given.rows(np.array([3, 199, 100])).table["n"].tolist() == [3, 199, 100]
+
+
+def test_what_a_long_history_leaves_is_the_rows_that_are_there():
+    given = Given.of(Part(np.arange(10), pd.DataFrame({"n": np.arange(10)})))
+    for n in range(10, 300):
+        given = given.joined(Part(np.array([n]), pd.DataFrame({"n": [n]})))
+        given = given.without(np.array([n - 10]))
+    assert sum(len(part.ids) for part in given.parts) == 10
+    assert given.gone is None
+
+
+def test_columns_that_are_all_missing_in_a_part_are_put_together_without_a_warning():
+    first, later = parts()
+    empty = pd.DataFrame({"job": [None], "age": [np.nan]})
+    given = Given.of(later).joined(Part(np.array([14]), empty)).joined(first)
+    assert given.rows(np.array([14])).table.columns.tolist() == ["age", "job"]
+    assert pd.isna(given.rows(np.array([14, 13])).table["age"]).tolist() == [True, False]
+
+
+def test_rows_of_another_kind_are_not_joined():
+    given = Given.of(parts()[0])
+    image = Part(np.array([9]), np.zeros((1, 2, 2), dtype=np.uint8))
+    assert given.joined(image) is given
+    assert given.joined(None) is given

@@ -17,7 +17,7 @@ X, Y = two_classes(40, 4)
 NAMES = (
     "method encoder utility metric dispersion_weight consistency_weight smoothness_weight "
     "branching leaf_size n_contexts n_permutations precision time_budget semivalue groups time "
-    "device engine n_jobs spawn_distance rebalance_every max_rows random_state verbose"
+    "device engine n_jobs spawn_distance rebalance_every max_rows window random_state verbose"
 ).split()
 
 REFUSED = [

@@ -18,14 +18,76 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hcdv.given import Given
+    from hcdv.hierarchy.tree import Tree
     from hcdv.result import Run
+    from hcdv.streaming.ahead import Ahead
 
 
 class Answers:
     """The questions to a run; what they are asked of is set by `fit` and its updates."""
 
-    run_: Run
+    _run: Run
+    _ahead: Ahead | None = None  # updates that `_run` has not caught up with
     given_: Given | None  # the rows as they were given; None where they are not kept
+
+    def _set(self, run: Run) -> None:
+        self._run, self._ahead = run, None
+
+    def _check(self) -> None:
+        check_is_fitted(self, "_run")
+
+    @property
+    def run_(self) -> Run:
+        """What was found, with all rows that have come; they are brought together here."""
+        self._check()
+        if self._ahead is not None and self._ahead.came:
+            self._ahead = self._ahead.looked_at()
+            self._run = self._ahead.run
+        return self._run
+
+    @property
+    def values_(self) -> NDArray[np.float64]:
+        """φ of every row, (n,)."""
+        return self.run_.values
+
+    @property
+    def stderr_(self) -> NDArray[np.float64]:
+        """Standard errors of the values, (n,)."""
+        return self.run_.stderr
+
+    @property
+    def parts_(self) -> dict[str, NDArray[np.float64]]:
+        """The values by part of the payoff."""
+        return self.run_.parts
+
+    @property
+    def surplus_(self) -> float:
+        """v(D) − v(∅), what the values add up to."""
+        self._check()
+        if self._ahead is not None and self._ahead.came:
+            return float(sum(self._ahead.living.history[-1].surplus.values()))
+        return self._run.surplus
+
+    @property
+    def tree_(self) -> Tree:
+        """The coalitions."""
+        return self.run_.tree
+
+    @property
+    def ids_(self) -> NDArray[Any]:
+        """Ids of the rows: lasting, whatever comes and goes."""
+        return self.run_.ids
+
+    @property
+    def notes_(self) -> list[str]:
+        """What a reader of the values should know."""
+        self._check()
+        return self._run.notes
+
+    @property
+    def checks_(self) -> dict[str, Any]:
+        """Sums that must hold and correlations that should, as measured."""
+        return self.run_.checks
 
     def select(self, fraction: float, how: str = "quota") -> NDArray[np.intp]:
         """Row indices of a share of the rows to train on: exactly round(fraction · n) of them.
@@ -34,54 +96,50 @@ class Answers:
         probably mislabelled; "top", the highest values; "greedy", what helps the model most
         step by step.
         """
-        check_is_fitted(self, "values_")
         return selection.select(self.run_, fraction, how)
 
     def suspects(self, k: int | None = None) -> pd.DataFrame:
         """Rows by how much their label is doubted, the most suspicious first."""
-        check_is_fitted(self, "values_")
         return suspects.suspects(self.run_, k)
 
     def explain(self, i: int) -> explanation.Explanation:
         """Why row i has its value: its coalitions, parts, label and neighbours."""
-        check_is_fitted(self, "values_")
         return explanation.explain(self.run_, i)
 
     def drift(self, since: int = 0) -> pd.DataFrame:
         """Which coalitions gained or lost since an update of `history_`; 0 is the fit."""
-        check_is_fitted(self, "values_")
         return report.drift(self.run_, since)
 
     def guarantees(self, confidence: float = 0.95) -> dict[str, dict[str, Any]]:
         """The paper's guarantees held against this run: what was promised, what is estimated."""
-        check_is_fitted(self, "values_")
         return diagnosis.diagnosis(self.run_, confidence)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a training row: id, value, stderr, parts, leaf, label."""
-        check_is_fitted(self, "values_")
         return self.run_.frame()
 
     @property
     def stale_(self) -> NDArray[np.bool_]:
         """Rows whose values are corrected, but not computed anew since the data changed."""
-        check_is_fitted(self, "values_")
         return self.run_.stale
 
     @property
     def history_(self) -> pd.DataFrame:
         """A line for the fit and every update: rows, surplus with its parts, label shares."""
-        check_is_fitted(self, "values_")
+        self._check()
         return report.history(self.run_)
+
+    @property
+    def coalition_history_(self) -> pd.DataFrame:
+        """A line for every update and coalition: its size and value then; `key` lasts."""
+        return report.coalition_history(self.run_)
 
     @property
     def coalitions_(self) -> pd.DataFrame:
         """Every node of the tree: id, parent, level, size, value, stderr, parts, label mix."""
-        check_is_fitted(self, "values_")
         return self.run_.coalitions()
 
     @property
     def embedding_(self) -> NDArray[np.floating]:
         """Unit vectors of the rows, (n, d)."""
-        check_is_fitted(self, "values_")
         return self.run_.embedding

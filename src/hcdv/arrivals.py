@@ -28,19 +28,23 @@ if TYPE_CHECKING:
     from hcdv.embedding.encoders import Encoder
     from hcdv.embedding.tables import TableEncoder
     from hcdv.result import Run
+    from hcdv.streaming.ahead import Ahead
 
 FOLD_STREAM = 1 << 21  # that of the folds of a fit
 
 
 def read_arrivals(
     run: Run, table_encoder: TableEncoder, encoder: Encoder, X: Any, y: Any, ids: Any,
-    sample_weight: Any,
+    sample_weight: Any, ahead: Ahead | None = None,
 ) -> tuple[Arrivals, list[str]]:  # fmt: skip
-    """New rows ready to join a run, and what is to be noted of them."""
+    """New rows ready to join a run, and what is to be noted of them.
+
+    ahead: the updates that the run has not caught up with.
+    """
     rows = read_rows(X)
     n = len(rows)
     labels = known_labels(run.target, rows.target if y is None else y, n)
-    names = _ids_for(run, ids, n)
+    names = _ids_for(run, ahead, ids, n)
     weight = _weights_for(run, sample_weight, n)
     noted = len(table_encoder.notes)
     Z = _embedded(rows, table_encoder, encoder)
@@ -55,7 +59,7 @@ def read_arrivals(
     if folds > 1:
         fold = (hashed_uniform(key, run.plan.seed, FOLD_STREAM) * folds).astype(np.intp)
     points = Points(Z, run.target.coded(labels), run.target.n_classes, key, fold, weight)
-    notes = table_encoder.notes[noted:] + _mix_notes(run, points)
+    notes = table_encoder.notes[noted:] + _mix_notes(_class_counts(run, ahead), points)
     return Arrivals(points, labels, names), notes
 
 
@@ -120,8 +124,9 @@ def _unknown(labels: NDArray[Any], target: Target) -> DataError:
     )
 
 
-def _ids_for(run: Run, ids: Any, n: int) -> NDArray[Any]:
-    assert run.living is not None
+def _ids_for(run: Run, ahead: Ahead | None, ids: Any, n: int) -> NDArray[Any]:
+    living = run.living if ahead is None else ahead.living
+    assert living is not None
     known = run.canonical_ids
     are_numbers = known.dtype.kind in "iu"
     if ids is None:
@@ -130,14 +135,16 @@ def _ids_for(run: Run, ids: Any, n: int) -> NDArray[Any]:
                 f"ids must be given, as the rows of the fit have them, such as "
                 f"{known[0].item()!r}. Pass ids, one for each of {n} rows."
             )
-        return run.living.next_id + np.arange(n)
+        return living.next_id + np.arange(n)
     names = checked_ids(ids, n)
     if (names.dtype.kind in "iu") != are_numbers:
         raise DataError(
             f"ids must be {'numbers' if are_numbers else 'text'}, as in the fit, got "
             f"{names[0].item()!r}."
         )
-    if (taken := np.isin(names, known)).any():
+    everyone = [known] if ahead is None else ahead.ids
+    taken = np.any([_among(names, ids) for ids in everyone], axis=0)
+    if taken.any():
         raise DataError(
             f"ids must be new, got {names[taken][0].item()!r}, which a live row has. To change "
             "its label, use relabel; to replace it, forget it first."
@@ -170,16 +177,28 @@ def _embedded(
     return unit(encoder.transform(X))
 
 
-def _mix_notes(run: Run, points: Points) -> list[str]:
+def _among(names: NDArray[Any], ids: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which of the names are ids of live rows; these are many, and not sorted for it."""
+    taken = ids[np.isin(ids, names)]
+    return np.isin(names, taken)
+
+
+def _class_counts(run: Run, ahead: Ahead | None) -> NDArray[Any]:
+    if ahead is not None:
+        return ahead.tally.counts.sum(axis=0)
+    points = run.case.points
+    return np.bincount(points.target if points.n_classes else [0])
+
+
+def _mix_notes(before: NDArray[Any], points: Points) -> list[str]:
     """A batch whose labels are mixed unlike those of the live rows."""
     if not points.n_classes:
         return []
     from scipy.stats import chi2_contingency
 
-    counts = np.array([
-        np.bincount(part.target, minlength=points.n_classes)
-        for part in (run.case.points, points)
-    ])  # fmt: skip
+    counts = np.zeros((2, points.n_classes))
+    counts[0, : len(before)] = before
+    counts[1] = np.bincount(points.target, minlength=points.n_classes)
     counts = counts[:, counts.any(axis=0)]
     if chi2_contingency(counts).pvalue >= 1e-3:
         return []

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from hcdv.answers import Answers
 from hcdv.arrivals import known_labels, read_arrivals, read_judges
@@ -23,9 +22,12 @@ from hcdv.engines.local import one_thread_each, watched
 from hcdv.errors import ParameterError
 from hcdv.given import Given, part_of
 from hcdv.intake import EncoderSettings, Intake, build_case, read_table
-from hcdv.result import Run, run_of
+from hcdv.result import run_of
 from hcdv.settings import checked_plan, grown_tree, stream_settings
 from hcdv.streaming import updates
+from hcdv.streaming.ahead import Ahead
+from hcdv.streaming.draft import Arrivals, Judges, StreamSettings
+from hcdv.uses.forgetting import row_mask
 from hcdv.valuation.cost import estimated_seconds
 from hcdv.valuation.duration import in_words
 from hcdv.valuation.methods import value
@@ -90,6 +92,8 @@ class HCDV(Answers, BaseEstimator):
         After so many arrived rows, overfull leaves are split and thin ones merged.
     max_rows : int or None
         Rows to keep: when more have arrived, the oldest are forgotten.
+    window : int or None
+        Updates that a row stays for: with so many more after its own, it is forgotten.
     random_state : int, RandomState or None
         Seed of every draw.
     verbose : bool
@@ -120,6 +124,7 @@ class HCDV(Answers, BaseEstimator):
         spawn_distance: float | None = None,
         rebalance_every: int | None = None,
         max_rows: int | None = None,
+        window: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -145,6 +150,7 @@ class HCDV(Answers, BaseEstimator):
         self.spawn_distance = spawn_distance
         self.rebalance_every = rebalance_every
         self.max_rows = max_rows
+        self.window = window
         self.random_state = random_state
         self.verbose = verbose
 
@@ -236,27 +242,45 @@ class HCDV(Answers, BaseEstimator):
         `refresh`. Otherwise all values are computed anew.
         X_val, y_val: a validation set in place of the one there is.
         """
-        if not hasattr(self, "run_"):
+        if not hasattr(self, "_run"):
             return self.fit(X, y, X_val, y_val, ids=ids, sample_weight=sample_weight)
-        updates.refuse_arrivals(self.run_)
-        settings = stream_settings(self)
-        rows, before = read_rows(X), self.ids_
+        updates.refuse_arrivals(self._run)
+        settings, rows = stream_settings(self), read_rows(X)
         with one_thread_each():
+            if lazy and self._ahead is None:
+                self._ahead = Ahead.of(self._run)
             arrivals, notes = read_arrivals(
-                self.run_, self.table_encoder_, self.encoder_, rows, y, ids, sample_weight
+                self._run,
+                self.table_encoder_,
+                self.encoder_,
+                rows,
+                y,
+                ids,
+                sample_weight,
+                self._ahead,
             )
             judges = read_judges(
-                self.run_, self.table_encoder_, self.encoder_, X_val, y_val
+                self._run, self.table_encoder_, self.encoder_, X_val, y_val
             )
-            self._set(
-                updates.arrive(self.run_, arrivals, settings, lazy=lazy, judges=judges)
-            )
-        self.run_.notes.extend(note for note in notes if note not in self.run_.notes)
-        part = part_of(rows, arrivals.ids)
-        if self.given_ is not None and part is not None and part.kind == self.given_.kind:
-            self.given_ = self.given_.joined(part)
-        self._drop_given(before, came=len(arrivals))
+            went = self._arrived(arrivals, judges, settings, lazy=lazy)
+        self._run.notes.extend(note for note in notes if note not in self._run.notes)
+        if self.given_ is not None:
+            self.given_ = self.given_.joined(part_of(rows, arrivals.ids)).without(went)
         return self
+
+    def _arrived(
+        self, new: Arrivals, judges: Judges | None, settings: StreamSettings, *, lazy: bool
+    ) -> NDArray[Any]:
+        """Take rows in, without looking at the others where that will do; ids that went."""
+        if lazy and self._ahead is not None:
+            ahead = self._ahead.arrived(new, settings, judges)
+            if ahead is not None:
+                self._ahead = ahead
+                return new.ids[:0]
+        before = self.run_
+        self._set(updates.arrive(before, new, settings, lazy=lazy, judges=judges))
+        n_gone = before.n_rows + len(new) - self._run.n_rows
+        return np.concatenate([before.canonical_ids, new.ids])[:n_gone]
 
     def forget(self, rows: Any, *, lazy: bool = False) -> Self:
         """Withdraw rows: the values of the others, as if these had never been there.
@@ -265,11 +289,12 @@ class HCDV(Answers, BaseEstimator):
         Rows are positions in the current data; `ids_` keeps the identity of those that stay.
         lazy: as in `partial_fit`.
         """
-        check_is_fitted(self, "values_")
-        before = self.ids_
+        self._check()
+        run = self.run_
         with one_thread_each():
-            self._set(updates.forget(self.run_, rows, lazy=lazy))
-        self._drop_given(before)
+            self._set(updates.forget(run, rows, lazy=lazy))
+        if self.given_ is not None:
+            self.given_ = self.given_.without(run.ids[row_mask(rows, run.n_rows)])
         return self
 
     def relabel(self, rows: Any, y: Any, *, lazy: bool = False) -> Self:
@@ -278,7 +303,7 @@ class HCDV(Answers, BaseEstimator):
         Rows are positions in the current data, and y has a label for each. lazy: as in
         `partial_fit`.
         """
-        check_is_fitted(self, "values_")
+        self._check()
         labels = known_labels(self.run_.target, y, len(np.atleast_1d(y)))
         with one_thread_each():
             self._set(updates.relabel(self.run_, rows, labels, lazy=lazy))
@@ -286,7 +311,7 @@ class HCDV(Answers, BaseEstimator):
 
     def refresh(self) -> Self:
         """Bring every value to what valuing all rows on the same tree gives."""
-        check_is_fitted(self, "values_")
+        self._check()
         with one_thread_each():
             self._set(updates.refresh(self.run_))
         return self
@@ -298,7 +323,7 @@ class HCDV(Answers, BaseEstimator):
         """
         from hcdv.store import save
 
-        check_is_fitted(self, "values_")
+        self._check()
         return save(self, Path(folder), rows=rows)
 
     @classmethod
@@ -307,17 +332,6 @@ class HCDV(Answers, BaseEstimator):
         from hcdv.store import load
 
         return load(Path(folder))
-
-    def _set(self, run: Run) -> None:
-        self.run_ = run
-        self.values_ = run.values
-        self.stderr_ = run.stderr
-        self.parts_ = run.parts
-        self.surplus_ = run.surplus
-        self.tree_ = run.tree
-        self.ids_ = run.ids
-        self.notes_ = run.notes
-        self.checks_ = run.checks
 
     def _remember_columns(self, table: Any, intake: Intake) -> None:
         rows = table.rows
@@ -332,11 +346,6 @@ class HCDV(Answers, BaseEstimator):
             self.classes_ = table.target.classes
         for note in self.notes_:
             log.info(note)
-
-    def _drop_given(self, before: NDArray[Any], came: int = 0) -> None:
-        """Rows that went, for good or for age, are not kept as they were given either."""
-        if self.given_ is not None and len(self.ids_) < len(before) + came:
-            self.given_ = self.given_.without(np.setdiff1d(before, self.ids_))
 
     def _progress(self) -> Any:
         if not self.verbose:

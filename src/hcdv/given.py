@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,46 +79,66 @@ def pixels(images: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 class Given:
-    """All that was given, as parts in the order in which they came.
+    """All that was given: what lies in a folder, if anything does, and what is at hand.
 
-    read: gets the first parts when they are asked for. later: what happened since, a part
-    that came or the ids of rows that went.
+    stored, stored_kind: get the parts of the folder, and table or image, when asked for.
+    came: parts that came since. gone: ids of rows of the folder that went since.
     """
 
     def __init__(
-        self, read: Callable[[], list[Part]], later: tuple[Part | NDArray[Any], ...] = ()
+        self,
+        came: tuple[Part, ...] = (),
+        stored: Callable[[], list[Part]] = list,
+        stored_kind: Callable[[], str] | None = None,
+        gone: NDArray[Any] | None = None,
     ) -> None:
-        self._read = read
-        self.later = later
+        self.came, self.gone = came, gone
+        self._stored, self._stored_kind = stored, stored_kind
 
     @classmethod
     def of(cls, *parts: Part) -> Given:
         """Of parts at hand."""
-        return cls(partial(list, parts))  # a lambda could not be pickled
+        return cls(parts)
 
     @cached_property
     def parts(self) -> list[Part]:
         """What is there now."""
-        held = self._read()
-        for change in self.later:
-            if isinstance(change, Part):
-                held = [*held, change]
-            else:
-                held = [part.take(~np.isin(part.ids, change)) for part in held]
-        return held
+        held = self._stored()
+        if self.gone is not None:
+            held = [part.take(~np.isin(part.ids, self.gone)) for part in held]
+        return [*held, *self.came]
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """table or image."""
-        return self.parts[0].kind
+        return self._stored_kind() if self._stored_kind is not None else self.came[0].kind
 
-    def joined(self, part: Part) -> Given:
-        """With a further part; this one stays as it is."""
-        return Given(self._read, (*self.later, part))
+    def joined(self, part: Part | None) -> Given:
+        """With a further part, if it is of this kind; this one stays as it is.
+
+        Small parts are put together as they grow many, so that there are few.
+        """
+        if part is None or part.kind != self.kind:
+            return self
+        came = [*self.came, part]
+        while len(came) > 1 and len(came[-2].ids) < 2 * len(came[-1].ids):
+            first, last = came[-2:]
+            both = _stacked([first.table, last.table])
+            came[-2:] = [Part(np.concatenate([first.ids, last.ids]), both)]
+        return Given(tuple(came), self._stored, self._stored_kind, self.gone)
 
     def without(self, ids: NDArray[Any]) -> Given:
         """No row of these ids is kept, in no part."""
-        return Given(self._read, (*self.later, ids))
+        if not len(ids):
+            return self
+        left = [part.take(~np.isin(part.ids, ids)) for part in self.came]
+        came = tuple(part for part in left if len(part.ids)) or tuple(left[:1])
+        gone = None
+        if self._stored_kind is not None:
+            at_hand = np.concatenate([ids[:0], *(part.ids for part in self.came)])
+            gone = ids[~np.isin(ids, at_hand)]
+            gone = gone if self.gone is None else np.concatenate([self.gone, gone])
+        return Given(came, self._stored, self._stored_kind, gone)
 
     def rows(self, ids: NDArray[Any]) -> Part:
         """Rows by id, in the order asked."""
@@ -160,4 +180,10 @@ def _stacked(tables: list[Any]) -> Any:
         return np.concatenate(tables)
     import pandas as pd
 
+    tables = [table.reindex(columns=tables[0].columns) for table in tables]
+    first, *others = (table.dtypes for table in tables)
+    unlike = np.any([first != other for other in others], axis=0)
+    if unlike.any():  # pandas guesses, and warns, where one column is all missing
+        as_they_are = dict.fromkeys(first.index[unlike], object)
+        tables = [table.astype(as_they_are) for table in tables]
     return pd.concat(tables, ignore_index=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,17 +55,17 @@ class Run:
         """n."""
         return len(self.position)
 
-    @property
+    @cached_property
     def values(self) -> NDArray[np.float64]:
         """φ, (n,)."""
         return self.users(self.valuation.values)
 
-    @property
+    @cached_property
     def stderr(self) -> NDArray[np.float64]:
         """Standard errors of the values, (n,)."""
         return self.users(self.valuation.stderr)
 
-    @property
+    @cached_property
     def parts(self) -> dict[str, NDArray[np.float64]]:
         """The values by part of the payoff."""
         return {name: self.users(self.valuation.parts[name]) for name in PARTS}
@@ -86,7 +87,7 @@ class Run:
         """Labels as given."""
         return self.users(self.target.labels)
 
-    @property
+    @cached_property
     def ids(self) -> NDArray[Any]:
         """Row ids."""
         return self.users(self.canonical_ids)
@@ -99,7 +100,7 @@ class Run:
         out[self.position] = Z
         return out
 
-    @property
+    @cached_property
     def tree(self) -> Tree:
         """The tree over the user's rows."""
         tree = self.canonical_tree
@@ -107,7 +108,7 @@ class Run:
             self.position[tree.order], tree.parent, tree.start, tree.stop, tree.name
         )
 
-    @property
+    @cached_property
     def checks(self) -> dict[str, Any]:
         """Sums that must hold and correlations that should, as measured in this run."""
         values, tree = self.valuation.values, self.canonical_tree

@@ -72,6 +72,7 @@ def checked_plan(settings: Any) -> Callable[[int, str], Plan]:
             float(weight), default_contexts(n) if contexts is None else int(contexts),
             default_permutations() if permutations is None else int(permutations),
             settings.precision, settings.time_budget, semivalue, seed, settings.n_jobs,
+            by_size=contexts is None,
         )  # fmt: skip
 
     return plan
@@ -80,11 +81,11 @@ def checked_plan(settings: Any) -> Callable[[int, str], Plan]:
 def stream_settings(settings: Any) -> StreamSettings:
     """How rows that arrive are taken in; checked."""
     _number("spawn_distance", settings.spawn_distance, 0.0, optional=True, open_below=True)
-    for name, low in (("rebalance_every", 1), ("max_rows", 2)):
+    for name, low in (("rebalance_every", 1), ("max_rows", 2), ("window", 1)):
         _whole(name, getattr(settings, name), low, optional=True)
     numbers = [level for level in _levels(settings.branching) if not isinstance(level, str)]
     return StreamSettings(
-        settings.spawn_distance, settings.rebalance_every, settings.max_rows,
+        settings.spawn_distance, settings.rebalance_every, settings.max_rows, settings.window,
         tuple(int(level) for level in numbers) or (BRANCHING,), int(settings.leaf_size),
         settings.n_jobs,
     )  # fmt: skip

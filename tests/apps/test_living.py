@@ -106,6 +106,18 @@ def test_the_ledger_answers_in_csv(run):
     assert "SQL must be one query" in wrong.stderr
 
 
+def test_groups_that_gained_or_lost_are_told_in_csv(run):
+    hcdv("update", run, run.parent / "more.csv")
+    done = hcdv("drift", run)
+    head, first, *_ = done.stdout.splitlines()
+    assert head == "key,node,size_before,value_before,size,value,change"
+    assert float(first.split(",")[-1]) >= 0
+    assert hcdv("drift", run, "--since", -1).exit_code == 0
+    none = hcdv("drift", run, "--since", 7)
+    assert none.exit_code == 1
+    assert "since must be an update of history_, got 7" in none.stderr
+
+
 def test_damage_is_named_and_made_good_where_it_can_be(run):
     hcdv("update", run, run.parent / "more.csv")
     (run / "worth" / "000001.parquet").write_bytes(b"")

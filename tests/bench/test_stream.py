@@ -82,6 +82,33 @@ def test_the_table_shows_every_method(tmp_path):
     assert (tmp_path / "stream-fast.png").stat().st_size > 5_000
 
 
+def _cell(method, seed, auc, cpu):
+    return {"method": method, "seed": seed, "auc": [0.6, auc], "final_auc": auc, "cpu": cpu}
+
+
+def test_updates_are_held_against_full_valuation_stream_by_stream():
+    from hcdv.bench.stream_page import _against_full
+
+    records = [
+        _cell(name, seed, 0.7 + 0.1 * seed + off + jitter * seed, cpu)
+        for name, off, jitter, cpu in (
+            ("hcdv full", 0.0, 0.0, [1.0, 4.0]),
+            ("hcdv incremental", -0.01, 0.02, [1.0, 0.5]),
+        )
+        for seed in (0, 1)
+    ]
+    title, _, lines = _against_full(records)
+    assert title.endswith("Against hcdv full, on the same stream")
+    cells = [cell.strip() for cell in lines.splitlines()[-1].split("|")[1:-1]]
+    # differences −0.01 and 0.01: mean 0, half a width of 12.706·0.0141/√2
+    assert cells[1].lstrip("-") == "0.0000 (-0.1271 to 0.1271)"
+    assert cells[2] == "100.0 (49.2 to 150.8)"
+    assert [cell.split(" ")[0] for cell in cells[5:]] == ["3.3", "8.0", "8.0"]
+    assert _against_full(records[:1]) == []
+    del records[0]["cpu"]
+    assert _against_full(records[:3]) == []
+
+
 @pytest.mark.parametrize("refreshed", [False, True])
 def test_the_incremental_methods_go_on_with_one_estimator(refreshed):
     stream, step = stand.ClickStream(0), stand.incrementally(refreshed=refreshed)

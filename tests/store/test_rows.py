@@ -143,3 +143,10 @@ def test_a_damaged_file_is_named_with_the_way_out(run):
 def test_ids_that_were_never_there_are_refused(run):
     with pytest.raises(DataError, match="got 99"):
         HCDV.load(run).given_.rows(np.array([99]))
+
+
+def test_what_kind_the_rows_are_is_known_without_reading_them(run, monkeypatch):
+    monkeypatch.setattr(store_rows, "part_at", lambda path: pytest.fail("rows were read"))
+    with updating(run) as writer:
+        assert writer.model.given_.kind == "table"
+        writer.commit(writer.model.partial_fit(FRAME[50:], Y[50:]))

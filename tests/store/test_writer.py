@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import sqlite3
@@ -55,7 +56,7 @@ def test_a_run_saved_before_there_were_ledgers_gets_one_with_its_fit_in_it(run):
     found = query(run, "SELECT * FROM updates")
     assert found["kind"].tolist() == ["fit"]
     assert found["surplus"][0] == before.surplus_
-    assert query(run, "PRAGMA user_version").iloc[0, 0] == 1
+    assert query(run, "PRAGMA user_version").iloc[0, 0] == 2
     assert check(run) == []
     assert np.array_equal(HCDV.load(run).values_, before.values_)
 
@@ -84,9 +85,59 @@ def test_the_value_of_a_row_over_time_is_one_query(living):
     assert np.allclose(sums["paid"], sums["surplus"], rtol=0, atol=1e-9)
 
 
+def test_what_coalitions_were_worth_is_kept_too(living):
+    found = query(living, "SELECT number, size, value FROM coalitions WHERE key = 0")
+    updates = query(living, "SELECT n_rows, surplus FROM updates")
+    assert found["number"].tolist() == [0, 1, 2, 3]
+    assert found["size"].tolist() == updates["n_rows"].tolist()
+    assert np.allclose(found["value"], updates["surplus"], rtol=0, atol=1e-9)
+    both = query(
+        living,
+        "SELECT sum(c.value) AS parts FROM coalitions c WHERE number = 3 AND key IN (1, 2, 3, 4)",
+    )
+    assert both["parts"][0] == pytest.approx(updates["surplus"].iloc[-1], abs=1e-9)
+    with sqlite3.connect(living / LEDGER) as ledger:
+        ledger.execute("UPDATE coalitions SET value = 9 WHERE number = 2 AND key = 0")
+    ledger.close()
+    assert "coalitions of update 2 are worth 9.0" in " ".join(check(living))
+
+
+def _as_version_1(living):
+    with sqlite3.connect(living / LEDGER) as ledger:
+        ledger.execute("DROP TABLE coalitions")
+        ledger.execute("PRAGMA user_version = 1")
+    ledger.close()
+
+
+def test_a_ledger_of_an_earlier_version_is_read_and_brought_up_to_date(living):
+    before = query(living, "SELECT * FROM coalitions")
+    _as_version_1(living)
+    assert len(HCDV.load(living).values_) == 108
+    assert len(query(living, "SELECT * FROM updates")) == 4
+    assert check(living) == []
+    assert query(living, "PRAGMA user_version").iloc[0, 0] == 1
+    with updating(living):
+        pass
+    assert query(living, "PRAGMA user_version").iloc[0, 0] == 2
+    assert np.allclose(query(living, "SELECT * FROM coalitions"), before)
+    update(living, slice(110, 115))
+    assert check(living) == []
+
+
+def test_of_updates_committed_as_one_an_earlier_ledger_tells_of_the_last(living):
+    with updating(living) as writer:
+        model = writer.model.partial_fit(X[110:115], Y[110:115]).refresh()
+        writer.commit(model)
+    _as_version_1(living)
+    with updating(living):
+        pass
+    found = query(living, "SELECT DISTINCT number FROM coalitions")
+    assert found["number"].tolist() == [4]
+
+
 @pytest.mark.parametrize("sql", ["DELETE FROM updates", "SELECT nothing FROM updates", "x"])
 def test_a_query_changes_nothing_and_its_faults_are_told(living, sql):
-    with pytest.raises(DataError, match="SQL must be one query of updates, files, worth"):
+    with pytest.raises(DataError, match="one query of updates, coalitions, files, worth"):
         query(living, sql)
     assert check(living) == []
 
@@ -178,42 +229,87 @@ def test_a_ledger_of_a_later_version_is_left_alone(living):
         ledger.execute("PRAGMA user_version = 9")
     ledger.close()
     for act in (lambda: update(living), lambda: HCDV.load(living)):
-        with pytest.raises(StoreError, match=r"of version 1 or before, got 9\. Upgrade"):
+        with pytest.raises(StoreError, match=r"of version 2 or before, got 9\. Upgrade"):
             act()
 
 
-def test_a_full_disk_is_told_and_the_run_is_as_it_was(living):
-    """No file may grow past 20 kB: as on a full disk, a write ends with an error."""
+@pytest.mark.parametrize("limit", [0, 3_000, 20_000, 40_000])
+def test_a_full_disk_is_told_and_the_run_is_as_it_was(living, limit):
+    """No file may grow past a limit: as on a full disk, a write ends with an error.
+
+    The values are past 3 kB, the state past 20, the ledger, whose log is long, past 40.
+    """
+    if limit == 40_000:
+        reader = sqlite3.connect(living / LEDGER)  # keeps the log from being folded in
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM updates").fetchone()
+        with updating(living) as writer:
+            for _ in range(9):
+                writer.refuse((f"{writer.number}-{_}.csv", "0" * 64), "x" * 4000)
     before = HCDV.load(living).values_
     script = (
         "import resource, signal, sys, numpy as np\n"
         "from hcdv.store import updating\n"
         "with updating(__import__('pathlib').Path(sys.argv[1])) as writer:\n"
         "    model = writer.model.partial_fit(np.ones((3, 5)), [0, 1, 0])\n"
-        "    resource.setrlimit(resource.RLIMIT_FSIZE, (20000, resource.RLIM_INFINITY))\n"
+        "    most = int(sys.argv[2]), resource.RLIM_INFINITY\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, most)\n"
         "    writer.commit(model)\n"
     )
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
     done = subprocess.run(
-        [sys.executable, "-c", script, living], capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-c", script, living, str(limit)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert "StoreError" in done.stderr
-    assert "The run is as it was" in done.stderr
+    assert re.search(r"The run is as it was|what was committed is there", done.stderr)
     assert check(living) == []
     assert np.array_equal(HCDV.load(living).values_, before)
     update(living, slice(110, 120))
     assert check(living) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_cannot_be_written_to_is_read_and_not_changed(living):
-    living.chmod(0o500)
+READ_AND_WRITE = """
+import sys, pathlib, numpy as np
+from hcdv import HCDV
+from hcdv.store import check, query, updating
+run = pathlib.Path(sys.argv[1])
+print(len(HCDV.load(run).values_), len(query(run, "SELECT * FROM updates")), check(run))
+with updating(run) as writer:
+    writer.commit(writer.model.partial_fit(np.ones((3, 5)), [0, 1, 0]))
+"""
+
+
+@pytest.mark.skipif(
+    os.geteuid() == 0 and not shutil.which("setpriv"), reason="root may write anywhere"
+)
+@pytest.mark.parametrize("beforehand", ["as it was closed", "with its log"])
+def test_a_folder_that_cannot_be_written_to_is_read_and_not_changed(living, beforehand):
+    """Root gives up its right to pass over what modes forbid, and is refused as others are."""
+    line = [sys.executable, "-c", READ_AND_WRITE, str(living)]
+    if os.geteuid() == 0:
+        rights = "-dac_override,-dac_read_search"
+        line = ["setpriv", f"--bounding-set={rights}", f"--inh-caps={rights}", *line]
+    held = sqlite3.connect(living / LEDGER) if beforehand == "with its log" else None
+    if held:
+        held.execute("SELECT count(*) FROM updates").fetchone()
+        update(living, slice(110, 112))
+    names = sorted(path.name for path in living.rglob("*"))
+    folders = [living, *(path for path in living.iterdir() if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o500)
     try:
-        assert len(HCDV.load(living).values_) == 108
-        with pytest.raises(StoreError, match="must be writable"):
-            update(living)
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
     finally:
-        living.chmod(0o700)
+        for folder in folders:
+            folder.chmod(0o700)
+    assert done.stdout.strip() == ("110 5 []" if held else "108 4 []")
+    assert done.returncode == 1
+    assert "must be writable to change the run" in done.stderr
+    assert sorted(path.name for path in living.rglob("*")) == names
+    if held:
+        held.close()
+    assert check(living) == []
 
 
 def test_where_sqlite_may_not_open_the_ledger_a_copy_of_it_is_read(living, monkeypatch):

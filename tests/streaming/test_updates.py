@@ -171,6 +171,27 @@ def test_an_update_that_touches_every_leaf_is_a_fit_on_the_same_tree():
     assert np.allclose(v.values_, found.values, rtol=0, atol=1e-9)
 
 
+def test_contexts_are_as_many_as_a_fit_of_so_many_rows_would_take(judges, monkeypatch):
+    """Fewer where rows are many; orders that are let go are gathered again when rows go."""
+    for room in ("valuation.plan", "settings"):
+        monkeypatch.setattr(
+            f"hcdv.{room}.default_contexts", lambda n: 128 if n <= 150 else 64
+        )
+    v = fed(fitted(judges, n_contexts=None), 30)
+    assert v.run_.plan.sized(N).n_contexts == 128
+    assert v.run_.plan.n_contexts == 64
+    (kept,) = [
+        one for name, one in v.run_.valuation.probe.memo.items() if "contexts" in name
+    ]
+    assert kept.contexts.p.shape[0] <= 10
+    assert np.allclose(v.refresh().values_, valued_anew(v), rtol=0, atol=1e-9)
+    v.forget(np.arange(100))
+    assert v.run_.plan.n_contexts == 128
+    assert np.allclose(v.values_, valued_anew(v), rtol=0, atol=1e-9)
+    own = fed(fitted(judges), 110)
+    assert own.run_.plan.n_contexts == 16
+
+
 def test_weights_come_with_their_rows(judges):
     v = quick().fit(X[:N], Y[:N], *judges, sample_weight=WEIGHT[:N])
     for part in (slice(N, N + 10), slice(N + 10, N + 50)):
@@ -226,6 +247,25 @@ def test_the_oldest_rows_go_when_there_are_too_many():
     v = fed(fitted((), max_rows=120), 40)
     assert v.ids_.tolist() == list(range(100, 220))
     assert v.history_["gone"].sum() == 100
+
+
+@pytest.mark.parametrize("lazy", [False, True], ids=["at once", "lazily"])
+def test_rows_go_after_so_many_updates(judges, lazy):
+    v = fitted(judges, window=2)
+    for at, left in ((110, range(120)), (120, range(110, 130)), (130, range(120, 140))):
+        v.partial_fit(X[at : at + 10], Y[at : at + 10], lazy=lazy)
+        assert v.ids_.tolist() == list(left)
+        v.refresh()  # no rows came: nobody grows older
+    assert v.history_["gone"].tolist() == [0, 0, 0, 110, 0, 10, 0]
+    assert np.allclose(v.values_, valued_anew(v), rtol=0, atol=1e-9)
+
+
+def test_ages_are_kept_with_the_run(tmp_path):
+    v = fed(fitted((X_VAL, Y_VAL), window=3), 10, slice(N, N + 20))
+    again = HCDV.load(v.save(tmp_path / "run"))
+    for one in (v, again):
+        one.forget([0, 115]).partial_fit(X[130:140], Y[130:140])
+        assert one.ids_.tolist() == [*range(110, 115), *range(116, 140)]
 
 
 def test_stale_rows_are_marked_until_all_is_refreshed():
@@ -287,6 +327,12 @@ def test_history_has_a_line_an_update_and_drift_tells_who_gained():
     assert whole["size_before"] == 110
     assert whole["value"] == pytest.approx(v.surplus_)
     assert (v.drift(since=-1)["change"] == 0).all()
+    told = v.coalition_history_
+    assert told["update"].unique().tolist() == list(range(7))
+    root = told[told["key"] == 0]
+    assert np.allclose(root["value"], history["surplus"], rtol=0, atol=1e-9)
+    assert root["size"].tolist() == history["rows"].tolist()
+    assert (root["node"] == 0).all()
     with pytest.raises(ParameterError, match="since must be an update of history_, got 7"):
         v.drift(7)
 
@@ -373,6 +419,7 @@ def test_what_cannot_be_taken_in_is_refused_and_nothing_changes(make, act, says)
         ({"spawn_distance": 0.0}, "spawn_distance must be a positive number"),
         ({"rebalance_every": 0}, "rebalance_every must be a whole number of at least 1"),
         ({"max_rows": 1}, "max_rows must be a whole number of at least 2"),
+        ({"window": 0}, "window must be a whole number of at least 1"),
     ],
 )
 def test_settings_of_the_stream_are_checked_at_fit(settings, says):

@@ -295,6 +295,7 @@ for command in (
     living.update,
     living.forget,
     living.refresh,
+    living.drift,
     living.ledger,
     living.check,
     watch,

@@ -1,4 +1,4 @@
-"""`hcdv update`, `forget`, `refresh`, `ledger` and `check`: a run that lives on."""
+"""`hcdv update`, `forget`, `refresh`, `drift`, `ledger` and `check`: a run that lives on."""
 
 from __future__ import annotations
 
@@ -85,14 +85,37 @@ def refresh(run: Path) -> None:
 
 @click.command()
 @_RUN
+@click.option(
+    "--since",
+    type=int,
+    default=0,
+    metavar="UPDATE",
+    help="Number of an update, 0 the fit; -2 is the last but one.",
+)
+def drift(run: Path, since: int) -> None:
+    """Tell which groups of RUN gained or lost since an update; the answer is CSV.
+
+    The greatest gain comes first. A group keeps its key; node is its row in coalitions, -1
+    if it is no more.
+
+    \b
+    hcdv drift iris.hcdv --since 3
+    """  # noqa: D301, click reads the \b itself
+    from hcdv.store import load
+
+    click.echo(load(run).drift(since).to_csv(index=False), nl=False)
+
+
+@click.command()
+@_RUN
 @click.argument("sql")
 def ledger(run: Path, sql: str) -> None:
     """Ask the ledger of RUN in SQL; the answer is CSV.
 
     Tables: updates (number, at, kind, n_rows, came, gone, changed, stale, surplus, utility,
-    dispersion, consistency), files (name, sha256, at, number, refused) and worth (number,
-    id, value, stderr, utility, dispersion, consistency, label, stale): a line for every row
-    after every update.
+    dispersion, consistency), coalitions (number, key, size, value), files (name, sha256, at,
+    number, refused) and worth (number, id, value, stderr, utility, dispersion, consistency,
+    label, stale): a line for every row after every update.
 
     \b
     hcdv ledger iris.hcdv "SELECT number, value FROM worth WHERE id = 17"

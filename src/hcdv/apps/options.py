@@ -87,6 +87,8 @@ _OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--rebalance-every", "Split and merge groups after so many arrived rows.", {"type": COUNT}),
     ("--max-rows", "Rows to keep: the oldest go when more have arrived.",
      {"type": click.IntRange(min=2)}),
+    ("--window", "Updates that a row stays for: older ones go.",
+     {"type": COUNT}),
     ("--jobs", "Threads, -1: one a core. Values are the same.", {"type": int, "default": -1}),
     ("--seed", "Seed of every draw.", {"type": click.IntRange(min=0), "default": 0}),
     ("--memory", "Value in parts and within so much (2G). Default in parts: half of what is free.",

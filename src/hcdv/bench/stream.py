@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,15 +199,17 @@ def _one_day(stream: ClickStream, days: list[Day], step: Step, seed: int) -> Rec
     judges, later = stream.day(number, N_JUDGES, 1), stream.day(number + 1, N_NEXT, 2)
     X, y = np.concatenate([d.X for d in days]), np.concatenate([d.y for d in days])
     problem = Problem(X, y, judges.X, judges.y, 2, seed, "auc")
-    began = perf_counter()
+    began, began_cpu = perf_counter(), process_time()
     scores = step(problem, len(days[-1].y))
-    seconds = perf_counter() - began
+    seconds, cpu = perf_counter() - began, process_time() - began_cpu
     rows = scores.pick(KEPT)
     model = wide_and_deep(X[rows], y[rows], judges.X, judges.y, seed)
     day_of = np.repeat(np.arange(number), [len(d.y) for d in days])
     return {
         "auc": scored("auc", later.y, model.predict_proba(later.X)),
         "seconds": seconds,
+        "cpu": cpu,
+        "surplus": None if scores.fitted is None else scores.fitted.run_.valuation.surplus,
         "bayes_auc": scored("auc", later.y, np.c_[1 - later.chance, later.chance]),
         "rebalances": _rebalances(scores),
         "n_kept": len(rows),

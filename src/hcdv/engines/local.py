@@ -8,15 +8,16 @@ them adds in the same order whoever computed them.
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -28,7 +29,15 @@ class _Pinned:
     def __init__(self) -> None:
         self.lock = Lock()
         self.depth = 0
-        self.limits: threadpool_limits | None = None
+        self.limits: Any = None
+        self.n_modules = 0
+        self.found: ThreadpoolController | None = None
+
+    def libraries(self) -> ThreadpoolController:
+        """Looked for again only where something was imported since, which may bring its own."""
+        if self.found is None or self.n_modules != len(sys.modules):
+            self.n_modules, self.found = len(sys.modules), ThreadpoolController()
+        return self.found
 
 
 _PINNED = _Pinned()
@@ -56,7 +65,7 @@ def one_thread_each() -> Iterator[None]:
     with _PINNED.lock:
         _PINNED.depth += 1
         if _PINNED.depth == 1:
-            _PINNED.limits = threadpool_limits(limits=1)
+            _PINNED.limits = _PINNED.libraries().limit(limits=1)
     try:
         yield
     finally:

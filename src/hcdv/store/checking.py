@@ -12,7 +12,7 @@ import numpy as np
 
 from hcdv.errors import HCDVError
 from hcdv.store.folder import read_about, read_files, replace_file
-from hcdv.store.ledger import Update, all_updates, is_living, reading, writing
+from hcdv.store.ledger import Update, all_updates, is_living, reading, wholes, writing
 from hcdv.store.saving import model_of
 from hcdv.store.writer import checked, load_fit, state_of, updating, worth_bytes
 
@@ -33,7 +33,7 @@ def check(folder: Path, *, rebuild: bool = False) -> list[str]:
         said = [row[0] for row in ledger.execute("PRAGMA integrity_check")]
         if said != ["ok"]:
             return [f"ledger: {line}" for line in said]
-        updates = all_updates(ledger)
+        updates, worth_as_one = all_updates(ledger), wholes(ledger)
     if rebuild and _of(
         lambda: checked(folder / updates[-1].worth, updates[-1].worth_sha256)
     ):
@@ -42,6 +42,12 @@ def check(folder: Path, *, rebuild: bool = False) -> list[str]:
     found += _numbering(updates)
     for update in updates:
         found += _worth_problems(folder, update)
+        whole = worth_as_one.get(update.number, update.surplus)
+        if abs(whole - update.surplus) > _ROUNDING * max(1.0, abs(update.surplus)):
+            found.append(
+                f"coalitions of update {update.number} are worth {whole}, its surplus is "
+                f"{update.surplus}"
+            )
     return found + _state_problems(folder, updates[-1])
 
 

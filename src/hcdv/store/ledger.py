@@ -12,12 +12,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hcdv.errors import StoreError
 
+if TYPE_CHECKING:
+    from hcdv.streaming.living import Record
+
 LEDGER = "ledger.sqlite"
-VERSION = 1
+VERSION = 2
 
 _MIGRATIONS = (  # from each version to the next; a folder without a ledger has version 0
     """
@@ -33,6 +36,12 @@ _MIGRATIONS = (  # from each version to the next; a folder without a ledger has 
         name TEXT PRIMARY KEY, sha256 TEXT NOT NULL, at TEXT NOT NULL,
         number INTEGER REFERENCES updates, refused TEXT
     );
+    """,
+    """
+    CREATE TABLE coalitions (
+        number INTEGER NOT NULL REFERENCES updates, key INTEGER NOT NULL,
+        size INTEGER NOT NULL, value REAL NOT NULL, PRIMARY KEY (number, key)
+    ) WITHOUT ROWID;
     """,
 )
 
@@ -56,6 +65,20 @@ class Update(NamedTuple):
     state_sha256: str
     worth: str
     worth_sha256: str
+
+
+def insert_coalitions(connection: sqlite3.Connection, number: int, record: Record) -> None:
+    """What the coalitions were worth after an update."""
+    columns = (record.key.tolist(), record.size.tolist(), record.value.tolist())
+    rows = ((number, *row) for row in zip(*columns, strict=True))
+    connection.executemany("INSERT INTO coalitions VALUES (?, ?, ?, ?)", rows)
+
+
+def wholes(connection: sqlite3.Connection) -> dict[int, float]:
+    """By update, what all rows were worth as a coalition; a ledger of version 1 does not tell."""
+    if _version(connection) < 2:
+        return {}
+    return dict(connection.execute("SELECT number, value FROM coalitions WHERE key = 0"))
 
 
 def is_living(folder: Path) -> bool:

@@ -11,7 +11,7 @@ from hcdv.result import Run, begun
 from hcdv.store.shelf import Shelf
 from hcdv.streaming.living import Living, Record
 
-_NUMBERS = ("next_key", "next_id", "since_rebalance", "n_rebalances")
+_NUMBERS = ("next_key", "next_id", "since_rebalance", "n_rebalances", "n_arrivals")
 _COUNTS = ("number", "came", "gone", "changed", "n_rows", "n_stale")
 _BY_COALITION = ("key", "size", "value")
 
@@ -21,7 +21,7 @@ def put_living(run: Run, shelf: Shelf) -> None:
     living = run.living
     if living is None:
         return
-    for name in ("node_key", "prototype_key", "prototypes", "stale"):
+    for name in ("node_key", "prototype_key", "prototypes", "stale", "born"):
         shelf.put(f"living.{name}", getattr(living, name))
     history = living.history
     shelf.settings["living"] = {
@@ -55,12 +55,20 @@ def taken_living(shelf: Shelf, run: Run) -> Run:
         shelf.get("living.prototype_key", (len(prototypes),), "i"),
         prototypes,
         shelf.get("living.stale", (n,), "b"),
-        **{name: int(own[name]) for name in _NUMBERS},
+        _born(shelf, n),
+        **{name: int(own.get(name, 0)) for name in _NUMBERS},
         history=_history(shelf, own["history"]),
     )
     if not np.isin(living.prototype_key, living.node_key).all():
         raise ValueError("a prototype is of no leaf of the tree")
     return Run(**{**vars(run), "living": living})
+
+
+def _born(shelf: Shelf, n: int) -> NDArray[Any]:
+    """Which arrival every row came with; states did not tell at first."""
+    if "living.born" not in shelf.arrays:
+        return np.zeros(n, dtype=np.int64)
+    return shelf.get("living.born", (n,), "i")
 
 
 def _history(shelf: Shelf, lines: list[dict[str, Any]]) -> tuple[Record, ...]:

@@ -13,14 +13,15 @@ from hcdv.store.ledger import all_updates, is_living, reading
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLES = ("updates", "files", "worth")
+TABLES = ("updates", "coalitions", "files", "worth")
 
 
 def query(folder: Path, sql: str) -> pd.DataFrame:
     """What an SQL query answers; it can change nothing.
 
     Tables: updates (number, at, kind, n_rows, came, gone, changed, stale, surplus and its
-    parts), files (name, sha256, at, number, refused), and worth (number, id, value, stderr,
+    parts), coalitions (number, key, size, value), files (name, sha256, at, number, refused),
+    and worth (number, id, value, stderr,
     the parts, label, stale), read from Parquet if the query names it.
     """
     import pandas as pd

@@ -38,9 +38,24 @@ def stored(folder: Path) -> Given | None:
     """The rows a run folder holds; None if it holds none."""
     if not any((folder / ROWS).glob("*.parquet")):
         return None
+    paths = sorted((folder / ROWS).glob("*.parquet"))
     return Given(
-        lambda: [part_at(path) for path in sorted((folder / ROWS).glob("*.parquet"))]
+        stored=lambda: [
+            part_at(path) for path in sorted((folder / ROWS).glob("*.parquet"))
+        ],
+        stored_kind=lambda: _kind_at(paths[0]),
     )
+
+
+def _kind_at(path: Path) -> str:
+    """table or image, without reading the rows."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return "image" if _IMAGE in parquet.read_schema(path).names else "table"
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from error
 
 
 def bytes_of(part: Part) -> bytes:
@@ -80,23 +95,26 @@ def part_at(path: Path) -> Part:
             return Part(ids, _images(held[_IMAGE], len(held), shape))
         return Part(ids, held.drop_columns(_ID).to_pandas())
     except (pa.ArrowException, KeyError, ValueError, OSError) as error:
-        raise StoreError(
-            f"'{path}' must hold rows as they were given, got: {error}. Delete the file to do "
-            "without them: the values do not depend on it."
-        ) from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> StoreError:
+    return StoreError(
+        f"'{path}' must hold rows as they were given, got: {error}. Delete the file to do "
+        "without them: the values do not depend on it."
+    )
 
 
 def note_later(folder: Path, number: int, given: Given | None) -> None:
     """Before an update is committed: write rows that came with it, and note those that go."""
-    later = () if given is None else given.later
-    came = [change for change in later if isinstance(change, Part)]
-    gone = [change for change in later if not isinstance(change, Part)]
-    if came:
-        new = Given.of(*came)
-        content = bytes_of(new.rows(np.concatenate([part.ids for part in came])))
-        replace_file(folder / _name(number), content)
-    if gone:
-        ids = json.dumps(np.concatenate(gone).tolist())
+    if given is None:
+        return
+    if any(len(part.ids) for part in given.came):
+        new = Given.of(*given.came)
+        ids = np.concatenate([part.ids for part in given.came])
+        replace_file(folder / _name(number), bytes_of(new.rows(ids)))
+    if given.gone is not None:
+        ids = json.dumps(given.gone.tolist())
         replace_file(folder / ROWS / f"{number:06}{_GONE}", ids.encode())
 
 

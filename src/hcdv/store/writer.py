@@ -15,18 +15,29 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hcdv.errors import StoreError
 from hcdv.store.folder import FILES, read_about, read_files, replace_file
-from hcdv.store.ledger import Update, insert, is_living, latest, migrate, reading, writing
+from hcdv.store.ledger import (
+    Update,
+    insert,
+    insert_coalitions,
+    is_living,
+    latest,
+    migrate,
+    reading,
+    writing,
+)
 from hcdv.store.rows import note_later, settle, stored
 from hcdv.store.saving import load, model_of, parquet, state_bytes
 
 if TYPE_CHECKING:
     from hcdv.estimator import HCDV
+    from hcdv.streaming.living import Record
 
 LOCK, HOLDER = "writer.lock", "writer.json"
 STATES, WORTH = "states", "worth"
@@ -41,6 +52,7 @@ class Writer:
         self.folder, self.ledger = folder, ledger
         self.number = _begun(folder, ledger)
         self.model = load(folder)
+        _told_of_coalitions(ledger, self.number, self.model)
 
     def commit(self, model: HCDV, file: tuple[str, str] | None = None) -> Update:
         """Publish the model's state as the next update. file: what it came from, name and hash."""
@@ -50,6 +62,7 @@ class Writer:
         self.ledger.execute("BEGIN IMMEDIATE")
         try:
             insert(self.ledger, "updates", row)
+            insert_coalitions(self.ledger, number, _last_record(model))
             if file is not None:
                 insert(self.ledger, "files", (*file, row.at, number, None))
             self.ledger.execute("COMMIT")
@@ -129,6 +142,26 @@ def worth_bytes(model: HCDV, number: int) -> bytes:
     return parquet(frame)
 
 
+def _last_record(model: HCDV) -> Record:
+    assert model.run_.living is not None
+    return model.run_.living.history[-1]
+
+
+def _told_of_coalitions(ledger: sqlite3.Connection, number: int, model: HCDV) -> None:
+    """Of a ledger begun before it told of coalitions: what the state remembers of them."""
+    known = ledger.execute("SELECT 1 FROM coalitions WHERE number = ?", (number,))
+    if known.fetchone() is not None:
+        return
+    assert model.run_.living is not None
+    history = model.run_.living.history
+    if history[-1].number != number:  # several updates were committed as one
+        history = (replace(history[-1], number=number),)
+    ledger.execute("BEGIN IMMEDIATE")
+    for record in history:
+        insert_coalitions(ledger, record.number, record)
+    ledger.execute("COMMIT")
+
+
 def _begun(folder: Path, ledger: sqlite3.Connection) -> int:
     """The number of the last update; a run without a ledger gets one, with the fit in it."""
     ledger.execute("BEGIN IMMEDIATE")
@@ -153,7 +186,7 @@ def _written(folder: Path, model: HCDV, number: int) -> Update:
     """Write the files of an update; they count once the ledger names them."""
     run = model.run_
     assert run.living is not None
-    record = run.living.history[-1]
+    record = _last_record(model)
     worth = worth_bytes(model, number)
     state = state_bytes(model) if number else b""
     names = f"{STATES}/{number:06}.safetensors", f"{WORTH}/{number:06}.parquet"

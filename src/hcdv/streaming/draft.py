@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from hcdv.valuation.coalitions import Upper
 from hcdv.valuation.points import Case, Judge, Originals, Points
 from hcdv.valuation.pointwise import Probe
 from hcdv.valuation.upkeep import exchanged, judged_anew, regrouped
+
+if TYPE_CHECKING:
+    from hcdv.result import Run
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.integer]
@@ -55,6 +58,7 @@ class StreamSettings:
     spawn_distance: float | None = None  # τ
     rebalance_every: int | None = None  # rows
     max_rows: int | None = None
+    window: int | None = None  # updates after which rows go
     branching: tuple[int, ...] = (8,)
     leaf_size: int = 64
     n_jobs: int | None = None
@@ -74,6 +78,22 @@ class Draft:
     touched: Bools  # (n,)  new, or labelled anew
     game_rows: int  # of the plan: from how many rows on coalitions play
 
+    @classmethod
+    def of(cls, run: Run) -> Draft:
+        """As the run is, nothing changed yet."""
+        assert run.living is not None
+        n = run.n_rows
+        return cls(
+            run.case, run.canonical_tree, run.valuation.probe, run.target,
+            run.canonical_ids, run.living, np.arange(n), np.zeros(n, dtype=bool),
+            run.plan.game_rows,
+        )  # fmt: skip
+
+    def at_next_arrival(self) -> Draft:
+        """The same, as rows are about to come."""
+        n_arrivals = self.living.n_arrivals + 1
+        return replace(self, living=replace(self.living, n_arrivals=n_arrivals))
+
     def without(self, keep: Bools) -> Draft:
         """Only the rows kept."""
         case, tree = restricted(self.case, keep), self.tree.restrict(keep)
@@ -82,7 +102,9 @@ class Draft:
             self, case=case, tree=tree,
             probe=self._followed(~keep, case, nobody, tree),
             target=replace(self.target, labels=self.target.labels[keep]), ids=self.ids[keep],
-            living=replace(self.living, stale=self.living.stale[keep]),
+            living=replace(
+                self.living, stale=self.living.stale[keep], born=self.living.born[keep]
+            ),
             source=self.source[keep], touched=self.touched[keep],
         )  # fmt: skip
 
@@ -188,6 +210,7 @@ class Draft:
         came = np.append(np.zeros(n_old, dtype=bool), np.ones(n_new, dtype=bool))
         living = replace(
             self.living, stale=np.append(self.living.stale, np.zeros(n_new, dtype=bool)),
+            born=np.append(self.living.born, np.full(n_new, self.living.n_arrivals)),
             since_rebalance=self.living.since_rebalance + n_new,
         )  # fmt: skip
         return Draft(
@@ -198,6 +221,25 @@ class Draft:
             np.append(self.source, np.full(n_new, -1)), np.append(self.touched, came[n_old:]),
             self.game_rows,
         )  # fmt: skip
+
+
+def joined_arrivals(parts: list[Arrivals]) -> Arrivals:
+    """Rows that came in several updates, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    points = [part.points for part in parts]
+    weight = None
+    if points[0].weight is not None:
+        weight = np.concatenate([one.weight for one in points])  # type: ignore[arg-type]
+    whole = Points(
+        np.concatenate([one.Z for one in points]), np.concatenate([one.target for one in points]),
+        points[0].n_classes, np.concatenate([one.key for one in points]),
+        np.concatenate([one.fold for one in points]), weight,
+    )  # fmt: skip
+    return Arrivals(
+        whole, np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.ids for part in parts]),
+    )  # fmt: skip
 
 
 def joined_case(case: Case, new: Arrivals) -> Case:

@@ -21,7 +21,8 @@ from hcdv.streaming.doubting import doubted_at_once
 from hcdv.streaming.draft import Draft
 from hcdv.valuation.coalition_game import shapley_exact
 from hcdv.valuation.coalitions import Upper
-from hcdv.valuation.nested import Valuation, assemble, flat_batches
+from hcdv.valuation.doubts import Doubts
+from hcdv.valuation.nested import Valuation, added_up, flat_batches
 from hcdv.valuation.plan import Plan
 from hcdv.valuation.utility import LeastSquares
 
@@ -61,17 +62,32 @@ def lazily_valued(run: Run, draft: Draft) -> Valuation:
     utility = flat + share
     utility += _corrections(utility, first, worth)[first]
     doubts = doubted_at_once(run.valuation.doubts, draft.source, draft.touched, case, probe)
-    found = assemble(case, tree, plan, probe, utility, float(worth.sum()), doubts)
     was = run.valuation.stderr[np.maximum(draft.source, 0)]
-    own = np.sqrt(spread + found.stderr**2)
-    stderr = np.where(draft.touched, own, was)
-    correction = np.full(tree.n_nodes, np.nan)
-    correction[upper.players] = np.bincount(
+    scale = plan.consistency_weight / len(case.points)
+    stderr = np.where(draft.touched, np.sqrt(spread + scale**2 * doubts.variance), was)
+    by_player = np.bincount(
         upper.code, weights=utility - flat, minlength=len(upper.players)
     )
+    correction = np.asarray(by_player, dtype=np.float64)
+    return completed(run, draft, utility, stderr, worth, correction, doubts)
+
+
+def completed(
+    run: Run, draft: Draft, utility: Floats, stderr: Floats, worth: Floats,
+    correction: Floats, doubts: Doubts,
+) -> Valuation:  # fmt: skip
+    """The valuation of a draft whose rows have their utility: the rest follows by sums.
+
+    worth: of the first level's coalitions. correction: of those that play.
+    """
+    tree, plan = draft.tree, run.plan
+    parts, surplus = added_up(draft.case, plan, utility, float(worth.sum()), doubts)
+    upper = Upper.of(tree, rows_each=plan.game_rows)
+    everywhere = np.full(tree.n_nodes, np.nan)
+    everywhere[upper.players] = correction
     return Valuation(
-        found.parts, stderr, _node_errors(run, draft, stderr), _as_player(found, tree, worth),
-        correction, found.surplus, doubts, probe, dict(run.valuation.notes),
+        parts, stderr, _node_errors(run, draft, stderr), _as_player(parts, tree, worth),
+        everywhere, surplus, doubts, draft.probe, dict(run.valuation.notes),
     )  # fmt: skip
 
 
@@ -98,18 +114,20 @@ def _as_before(run: Run, draft: Draft, upper: Upper) -> tuple[Floats, Floats]:
 
 def _first_level(draft: Draft, upper: Upper, plan: Plan) -> tuple[NDArray[np.intp], Floats]:
     """The first-level coalition of every row, and their values; the root's if they are many."""
-    tree = draft.tree
-    n_first = int(tree.n_children[0])
-    of_player = np.zeros(len(upper.players), dtype=np.intp)
-    if 0 < n_first <= FIRST_LEVEL:
-        of_player = _ancestors(tree, upper.players) - 1
-    else:
-        n_first = 1
+    of_player, n_first = first_of(draft.tree, upper.players)
     game = draft.probe.game(
         draft.case, upper.code, len(upper.players), plan.n_jobs, keep_as="game",
         merged=of_player,
     )  # fmt: skip
     return of_player[upper.code], shapley_exact(game, n_first)
+
+
+def first_of(tree: Tree, players: NDArray[np.intp]) -> tuple[NDArray[np.intp], int]:
+    """The first-level coalition of every player, and how many are told apart: 1 if too many."""
+    n_first = int(tree.n_children[0])
+    if 0 < n_first <= FIRST_LEVEL:
+        return _ancestors(tree, players) - 1, n_first
+    return np.zeros(len(players), dtype=np.intp), 1
 
 
 def _ancestors(tree: Tree, nodes: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -127,10 +145,10 @@ def _corrections(utility: Floats, first: NDArray[np.intp], worth: Floats) -> Flo
     return (worth - there) / np.maximum(size, 1)
 
 
-def _as_player(found: Valuation, tree: Tree, worth: Floats) -> Floats:
+def _as_player(parts: dict[str, Floats], tree: Tree, worth: Floats) -> Floats:
     """Of the root and the first level, where their game was played."""
     known = np.full(tree.n_nodes, np.nan)
-    additive = tree.node_sums(found.parts["dispersion"] + found.parts["consistency"])
+    additive = tree.node_sums(parts["dispersion"] + parts["consistency"])
     known[0] = worth.sum() + additive[0]
     if len(worth) == tree.n_children[0]:
         known[1 : 1 + len(worth)] = worth + additive[1 : 1 + len(worth)]

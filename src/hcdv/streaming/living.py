@@ -58,10 +58,12 @@ class Living:
     prototype_key: Ints  # (K,) the leaf of each prototype
     prototypes: NDArray[np.float64]  # (K, d)
     stale: NDArray[np.bool_]  # (n,)
+    born: Ints  # (n,)  which arrival each row came with, ascending; 0: it was fitted
     next_key: int
     next_id: int
     since_rebalance: int = 0  # rows that came since leaves were last rebalanced
     n_rebalances: int = 0
+    n_arrivals: int = 0
     history: tuple[Record, ...] = field(default=(), compare=False)
 
     @classmethod
@@ -72,7 +74,8 @@ class Living:
         next_id = int(ids.max()) + 1 if ids.dtype.kind in "iu" and len(ids) else 0
         return cls(
             judged_by, np.arange(tree.n_nodes), tree.leaves.astype(np.int64),
-            leaf_prototypes(Z, tree), np.zeros(len(Z), dtype=bool), tree.n_nodes, next_id,
+            leaf_prototypes(Z, tree), np.zeros(len(Z), dtype=bool),
+            np.zeros(len(Z), dtype=np.int64), tree.n_nodes, next_id,
         )  # fmt: skip
 
     def renumbered(self, was: Ints) -> Living:
@@ -80,6 +83,26 @@ class Living:
         is_new = was < 0
         key = np.where(is_new, self.next_key - 1 - was, self.node_key[np.maximum(was, 0)])
         return replace(self, node_key=key, next_key=self.next_key + int(is_new.sum()))
+
+    @property
+    def updates(self) -> int:
+        """Number of the last update."""
+        return self.history[-1].number if self.history else -1
+
+    def remembering(self, record: Record) -> Living:
+        """With a line more in its history; of a long one, the fit's and the latest stay."""
+        history = (*self.history, record)
+        if len(history) > HISTORY:
+            history = (history[0], *history[2:])
+        return replace(self, history=history)
+
+    def young_enough(self, max_rows: int | None, window: int | None) -> NDArray[np.bool_]:
+        """Which rows stay: the latest so many, of so many updates at most."""
+        n = len(self.born)
+        keep = np.arange(n) >= n - (max_rows or n)
+        if window is not None:
+            keep &= self.born > self.n_arrivals - window
+        return keep
 
     def nodes_of(self, keys: Ints) -> Ints:
         """Nodes of these lasting numbers; all must be there."""
@@ -94,13 +117,10 @@ def recorded(run: Run, kind: str, came: int = 0, gone: int = 0, changed: int = 0
     upper = slice(0, len(Upper.of(tree, rows_each=run.plan.game_rows).parent))
     classes = run.target.n_classes
     codes = run.case.points.target
-    number = living.history[-1].number + 1 if living.history else 0
     record = Record(
-        number, kind, came, gone, changed, run.n_rows, int(living.stale.sum()), dict(found.surplus),
+        living.updates + 1, kind, came, gone, changed, run.n_rows,
+        int(living.stale.sum()), dict(found.surplus),
         np.bincount(codes, minlength=classes) if classes else np.zeros(0, dtype=np.int64),
         living.node_key[upper], tree.size[upper], tree.node_sums(found.values)[upper],
     )  # fmt: skip
-    history = (*living.history, record)
-    if len(history) > HISTORY:
-        history = (history[0], *history[2:])
-    return replace(run, living=replace(living, history=history))
+    return replace(run, living=living.remembering(record))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +32,30 @@ def history(run: Run) -> pd.DataFrame:
     return frame
 
 
+def coalition_history(run: Run) -> pd.DataFrame:
+    """A line an update and coalition that played in it; `node` as in `drift`."""
+    import pandas as pd
+
+    assert run.living is not None
+    node = _node_of(run)
+    return pd.concat([
+        pd.DataFrame({
+            "update": record.number, "key": record.key, "node": _nodes(node, record.key),
+            "size": record.size, "value": record.value,
+        })
+        for record in run.living.history
+    ], ignore_index=True)  # fmt: skip
+
+
+def _node_of(run: Run) -> dict[int, int]:
+    assert run.living is not None
+    return {key: at for at, key in enumerate(run.living.node_key.tolist())}
+
+
+def _nodes(node: dict[int, int], keys: Iterable[Any]) -> list[int]:
+    return [node.get(int(key), -1) for key in keys]
+
+
 def drift(run: Run, since: int = 0) -> pd.DataFrame:
     """Coalitions by how much their value changed since an update, the greatest gain first.
 
@@ -52,7 +77,6 @@ def drift(run: Run, since: int = 0) -> pd.DataFrame:
         })  # fmt: skip
         frame = frame.merge(own, on="key", how="left")
     frame = frame.fillna(0.0).astype({"size_before": int, "size": int})
-    node = {int(key): at for at, key in enumerate(run.living.node_key)}
-    frame.insert(1, "node", [node.get(int(key), -1) for key in frame["key"]])
+    frame.insert(1, "node", _nodes(_node_of(run), frame["key"]))
     frame["change"] = frame["value"] - frame["value_before"]
     return frame.sort_values("change", ascending=False, ignore_index=True)

@@ -32,7 +32,7 @@ def arrive(
 
     judges: a validation set in place of the one there is.
     """
-    draft, at = _draft(run), 0
+    draft, at = Draft.of(run).at_next_arrival(), 0
     if judges is not None:
         draft = draft.judged(judges)
     while at < len(new):
@@ -43,12 +43,11 @@ def arrive(
         at += room
         if every is not None and draft.living.since_rebalance >= every:
             draft = draft.rebalanced(settings, run.plan.seed)
-    over = len(draft.ids) - (settings.max_rows or len(draft.ids))
-    gone = 0
-    if over > 0:
-        keep = np.arange(len(draft.ids)) >= over
+    keep = draft.living.young_enough(settings.max_rows, settings.window)
+    gone = int((~keep).sum())
+    if gone:
         refuse_too_few(draft.target, keep)
-        draft, gone = draft.without(keep), over
+        draft = draft.without(keep)
     highest = int(new.ids.max()) if new.ids.dtype.kind in "iu" else -1
     next_id = max(draft.living.next_id, highest + 1)
     draft = replace(draft, living=replace(draft.living, next_id=next_id))
@@ -60,7 +59,7 @@ def forget(run: Run, rows: Any, *, lazy: bool = False) -> Run:
     gone = row_mask(rows, run.n_rows)
     keep = ~gone[run.position]  # canonical order
     refuse_too_few(run.target, keep)
-    draft = _draft(run).without(keep)
+    draft = Draft.of(run).without(keep)
     plan = renumbered(run.plan, np.flatnonzero(~gone))
     found = _valued(replace(run, plan=plan), draft, lazy=lazy)
     note = f"{int(gone.sum())} rows forgotten; tree, encoder and probe as fitted"
@@ -81,14 +80,14 @@ def relabel(run: Run, rows: Any, y: NDArray[Any], *, lazy: bool = False) -> Run:
     everyone = run.labels.astype(np.result_type(run.labels, labels))
     everyone[at] = labels
     canonical = changed[run.position]
-    draft = _draft(run).relabelled(canonical, everyone[run.position][canonical])
+    draft = Draft.of(run).relabelled(canonical, everyone[run.position][canonical])
     refuse_too_few(draft.target, np.ones(run.n_rows, dtype=bool))
     return recorded(_valued(run, draft, lazy=lazy), "relabel", changed=int(changed.sum()))
 
 
 def refresh(run: Run) -> Run:
     """The run with every value computed anew from the statistics: the batch result."""
-    return recorded(_valued(run, _draft(run), lazy=False), "refresh")
+    return recorded(_valued(run, Draft.of(run), lazy=False), "refresh")
 
 
 def refuse_arrivals(run: Run) -> None:
@@ -117,17 +116,9 @@ def refuse_arrivals(run: Run) -> None:
         )
 
 
-def _draft(run: Run) -> Draft:
-    assert run.living is not None
-    n = run.n_rows
-    return Draft(
-        run.case, run.canonical_tree, run.valuation.probe, run.target, run.canonical_ids,
-        run.living, np.arange(n), np.zeros(n, dtype=bool), run.plan.game_rows,
-    )  # fmt: skip
-
-
 def _valued(run: Run, draft: Draft, *, lazy: bool) -> Run:
     lazy = lazy and may_be_lazy(run)
+    run = replace(run, plan=run.plan.sized(len(draft.ids)))
     if lazy:
         found = lazily_valued(run, draft)
         stale = ~draft.touched

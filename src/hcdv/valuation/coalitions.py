@@ -41,12 +41,19 @@ class Upper:
         cls, tree: Tree, most: int = GAME_COALITIONS, rows_each: int = GAME_ROWS
     ) -> Upper:
         """Cut a tree at its game level."""
-        first = int(tree.n_children[0]) if tree.depth else 1
-        level = tree.game_level(min(most, max(first, tree.n_rows // rows_each)))
+        level = game_level(tree, tree.n_rows, most, rows_each)
         parent = np.asarray(tree.parent[tree.level <= level], dtype=np.intp)
         players = np.asarray(nesting(parent).leaves, dtype=np.intp)
         code = np.asarray(tree.codes(players), dtype=np.intp)
         return cls(parent, players, code, np.bincount(code, minlength=len(players)))
+
+
+def game_level(
+    tree: Tree, n_rows: int, most: int = GAME_COALITIONS, rows_each: int = GAME_ROWS
+) -> int:
+    """The level at which coalitions play where the tree holds so many rows."""
+    first = int(tree.n_children[0]) if tree.depth else 1
+    return tree.game_level(min(most, max(first, n_rows // rows_each)))
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hcdv.valuation.points import Floats
+from hcdv.valuation.points import Floats, Points
 
+KNOWN = "known"  # kind of a map of points that are features already
 _SAMPLE = 1000  # points behind the median distance: its error is ~1 %, far below γ's effect
 _FLOOR = 1e-5  # of the landmarks' largest eigenvalue
 
@@ -36,7 +37,9 @@ class FeatureMap:
         return 1 + (self.n_inputs if self.basis is None else self.basis.shape[1])
 
     def __call__(self, Z: Floats, dtype: np.dtype) -> Floats:
-        """Features of some points, (b, D)."""
+        """Features of some points, (b, D); a copy, which may be changed."""
+        if self.kind == KNOWN:
+            return Z.astype(dtype)
         x = np.empty((len(Z), self.width), dtype=dtype)
         x[:, -1] = 1.0
         if self.basis is None or self.offset is None:
@@ -57,6 +60,12 @@ class FeatureMap:
         np.exp(inner, out=inner)
         np.matmul(inner, self.turn.astype(dtype), out=x[:, :-1])
         return x
+
+
+def known_features(points: Points, features: FeatureMap) -> tuple[Points, FeatureMap]:
+    """Points that are features already, for many passes over them, and the map of such."""
+    x = features(points.Z, np.dtype(float))
+    return points.seen_in(x), FeatureMap(KNOWN, features.width - 1)
 
 
 def linear_features(Z: Floats) -> FeatureMap:

@@ -22,7 +22,7 @@ from hcdv.embedding.dispersion import class_sums, cross_label_dispersion, disper
 from hcdv.hierarchy.tree import Tree
 from hcdv.valuation.coalition_game import Game
 from hcdv.valuation.coalitions import CoalitionValues, Upper, coalition_values
-from hcdv.valuation.contexts import semivalue_contexts
+from hcdv.valuation.contexts import Contexts, semivalue_contexts
 from hcdv.valuation.doubts import Doubts, label_doubts
 from hcdv.valuation.payoffs import MeanGame, coalition_game
 from hcdv.valuation.plan import N_ORDERS, THRESHOLDS, Deadline, Plan
@@ -177,15 +177,19 @@ def flat_batches(
     if isinstance(plan.utility, Neighbours) and plan.semivalue == "shapley":
         value = neighbour_values(case, plan.utility, plan.n_jobs)
         return Batches(value[None, :], np.zeros(1, dtype=np.intp))
-    n_judges = len(case.judges)
+    contexts = flat_contexts(plan, len(case.judges), number)
+    return probe.batches(
+        case, contexts, plan.seed, plan.n_jobs, keep=number == 0, rows=rows
+    )
+
+
+def flat_contexts(plan: Plan, n_judges: int, number: int = 0) -> Contexts:
+    """The contexts of one round that are asked about every point."""
     n_orders, n_thresholds = context_shape(plan, n_judges)
     if plan.semivalue == "loo":
         n_orders = n_judges  # everyone is the one context: ask each judge once
-    contexts = semivalue_contexts(
+    return semivalue_contexts(
         n_orders, n_thresholds, plan.seed, number * n_orders, plan.semivalue
-    )
-    return probe.batches(
-        case, contexts, plan.seed, plan.n_jobs, keep=number == 0, rows=rows
     )
 
 
@@ -197,17 +201,7 @@ def assemble(
     n = len(case.points)
     if doubts is None:
         doubts = label_doubts(case, probe.features, plan.seed, plan.n_jobs)
-    consistency = plan.consistency_weight * doubts.agreement / n
-    parts = {
-        "utility": utility,
-        "dispersion": plan.dispersion_weight * dispersion_values(case),
-        "consistency": consistency,
-    }
-    surplus = {
-        "utility": float(utility_surplus),
-        "dispersion": plan.dispersion_weight * dispersion_of_all(case),
-        "consistency": 0.0,  # A(D) = 0
-    }
+    parts, surplus = added_up(case, plan, utility, utility_surplus, doubts)
     scale = plan.consistency_weight / n
     spread = doubts.variance_of(tree.node_sums)
     nothing = np.full(tree.n_nodes, np.nan)
@@ -215,6 +209,27 @@ def assemble(
         parts, scale * np.sqrt(doubts.variance), scale * np.sqrt(spread), nothing, nothing,
         surplus, doubts, probe,
     )  # fmt: skip
+
+
+def added_up(
+    case: Case,
+    plan: Plan,
+    utility: NDArray[np.float64],
+    utility_surplus: float,
+    doubts: Doubts,
+) -> tuple[dict[str, NDArray[np.float64]], dict[str, float]]:
+    """The three parts of every value, and of the surplus."""
+    parts = {
+        "utility": utility,
+        "dispersion": plan.dispersion_weight * dispersion_values(case),
+        "consistency": plan.consistency_weight * doubts.agreement / len(case.points),
+    }
+    surplus = {
+        "utility": float(utility_surplus),
+        "dispersion": plan.dispersion_weight * dispersion_of_all(case),
+        "consistency": 0.0,  # A(D) = 0
+    }
+    return parts, surplus
 
 
 def dispersion_values(case: Case) -> NDArray[np.float64]:

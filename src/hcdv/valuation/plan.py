@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hcdv.valuation.utility import LeastSquares, Neighbours, Utility
 
@@ -38,6 +38,13 @@ class Plan:
     semivalue: str | tuple[float, float] = "shapley"
     seed: int = 0
     n_jobs: int | None = None
+    by_size: bool = False  # whether n_contexts is the default for the number of rows
+
+    def sized(self, n_points: int) -> Plan:
+        """The plan once there are more rows, or fewer."""
+        if not self.by_size:
+            return self
+        return replace(self, n_contexts=default_contexts(n_points))
 
     def in_words(self) -> str:
         """How much is sampled, and when it stops."""

@@ -107,6 +107,19 @@ class Kept:
     barred: NDArray[np.bool_] | None = None
     features: FeatureMap | None = None  # None: those of the view
 
+    @property
+    def name(self) -> str:
+        """What statistics of contexts are kept under."""
+        assert self.contexts is not None
+        return f"contexts {self.view} {self.contexts.stream[0]}"
+
+    def begins_with(self, other: Kept) -> bool:
+        """Whether what is asked for is here; orders of contexts are dropped as rows grow many."""
+        if self.contexts is None or other.contexts is None:
+            return True
+        asked = other.contexts.p
+        return np.array_equal(self.contexts.p[: len(asked)], asked)
+
 
 @dataclass(frozen=True)
 class Probe:
@@ -153,10 +166,7 @@ class Probe:
                 if keep_as is None
                 else self.once(f"{keep_as} {view}", case, kept, n_jobs)
             )
-            by_group = Statistics(
-                flat.gram.reshape(n_groups, n_folds, *flat.gram.shape[1:]),
-                flat.cross.reshape(n_groups, n_folds, *flat.cross.shape[1:]),
-            )
+            by_group = flat.by_group(n_groups)
             by_view[view] = by_group if merged is None else by_group.merged(merged)
         return self.game_of(case.judges, by_view, n_jobs)
 
@@ -181,11 +191,14 @@ class Probe:
 
     def once(self, name: str, case: Case, kept: Kept, n_jobs: int | None) -> Statistics:
         """Gather statistics of all rows, or take what an earlier pass has left."""
-        if name not in self.memo:
+        held = self.memo.get(name)
+        if held is None or not held.begins_with(kept):
             points = case.views[kept.view]
             everyone = np.ones(len(points), dtype=bool)
             stats = self.gathered(kept, points, everyone, n_jobs)
             self.memo[name] = replace(kept, stats=stats)
+        elif kept.contexts is not None:
+            self.memo[name] = replace(kept, stats=held.stats.first(kept.contexts.n_orders))
         return self.memo[name].stats
 
     def gathered(
@@ -248,20 +261,44 @@ class Probe:
         keep: bool,
         rows: NDArray[np.intp] | None,
     ) -> NDArray[np.floating]:
-        points, features = case.views[view], self.features[view]
+        points = case.views[view]
+        kept = self.kept_contexts(case, view, contexts, judge_of, n_jobs, keep=keep)
+        asked_about = points if rows is None else points.take(rows)
+        return self.marginals(asked_about, kept, judge_of, len(points), seed, n_jobs)
+
+    def kept_contexts(
+        self, case: Case, view: int, contexts: Contexts, judge_of: NDArray[np.intp],
+        n_jobs: int | None, *, keep: bool = True,
+    ) -> Kept:  # fmt: skip
+        """Statistics of contexts over all rows."""
         barred = ~np.array([case.judges[k].eligible for k in judge_of])
         kept = Kept(NOTHING, view, contexts=contexts, barred=barred)
-        name = f"contexts {view} {contexts.stream[0]}"
-        stats = (
-            self.once(name, case, kept, n_jobs)
-            if keep
-            else self.gathered(kept, points, np.ones(len(points), dtype=bool), n_jobs)
+        if keep:
+            return replace(kept, stats=self.once(kept.name, case, kept, n_jobs))
+        points = case.views[view]
+        everyone = np.ones(len(points), dtype=bool)
+        return replace(kept, stats=self.gathered(kept, points, everyone, n_jobs))
+
+    def marginals(
+        self, points: Points, kept: Kept, judge_of: NDArray[np.intp], n_points: int,
+        seed: int, n_jobs: int | None,
+    ) -> NDArray[np.floating]:  # fmt: skip
+        """What contexts taught with all n points say of these, (R, b)."""
+        contexts, barred = kept.contexts, kept.barred
+        assert contexts is not None
+        assert barred is not None
+        asked = self.asked(
+            kept.view, contexts, judge_of, kept.stats, n_points, seed, n_jobs
         )
-        asked = self.asked(view, contexts, judge_of, stats, len(points), seed, n_jobs)
         moments = [self.moments[k] for k in judge_of]
-        points = points if rows is None else points.take(rows)
         return point_marginals(
-            points, features, contexts, asked, moments, barred, n_jobs=n_jobs
+            points,
+            self.features[kept.view],
+            contexts,
+            asked,
+            moments,
+            barred,
+            n_jobs=n_jobs,
         )
 
     def asked(

@@ -42,6 +42,19 @@ class Statistics:
     def __sub__(self, other: Statistics) -> Statistics:
         return Statistics(self.gram - other.gram, self.cross - other.cross)
 
+    def by_group(self, n_groups: int) -> Statistics:
+        """The same sets as (n_groups, sets of each, …): views, no copies."""
+        return Statistics(
+            self.gram.reshape(n_groups, -1, *self.gram.shape[1:]),
+            self.cross.reshape(n_groups, -1, *self.cross.shape[1:]),
+        )
+
+    def first(self, n_sets: int) -> Statistics:
+        """Of the first sets alone; the memory of others is let go."""
+        if n_sets == len(self.gram):
+            return self
+        return Statistics(self.gram[:n_sets].copy(), self.cross[:n_sets].copy())
+
     def sum(self, axis: int) -> Statistics:
         """The statistics of the union along one axis."""
         return Statistics(self.gram.sum(axis), self.cross.sum(axis))
@@ -49,11 +62,18 @@ class Statistics:
     def merged(self, into: NDArray[np.intp]) -> Statistics:
         """Sums of the sets along the first axis that go into one: into[set] is its number."""
         n_merged = int(into.max()) + 1
-        gram = np.zeros((n_merged, *self.gram.shape[1:]))
-        cross = np.zeros((n_merged, *self.cross.shape[1:]))
-        np.add.at(gram, into, self.gram)
-        np.add.at(cross, into, self.cross)
-        return Statistics(gram, cross)
+        merged = Statistics(
+            np.zeros((n_merged, *self.gram.shape[1:])),
+            np.zeros((n_merged, *self.cross.shape[1:])),
+        )
+        merged.add(into, self)
+        return merged
+
+    def add(self, into: NDArray[np.intp], more: Statistics) -> None:
+        """Add sets, each to the one of these that `into` names, in place."""
+        for own, gram, cross in zip(into.tolist(), more.gram, more.cross, strict=True):
+            self.gram[own] += gram
+            self.cross[own] += cross
 
     def on_grid(self) -> Statistics:
         """Rounded so that the sum of any of the sets along the first axis is exact.
@@ -195,6 +215,7 @@ def context_statistics(
     for rows in chunks(len(points), fewest=1):
         x, y = _shared(points, features, rows, dtype, weight, n_jobs)
         deque(ordered_map(partial(add, rows=rows, x=x, y=y), range(n_orders), n_jobs), 0)
-    np.cumsum(total.gram, axis=1, out=total.gram)
-    np.cumsum(total.cross, axis=1, out=total.cross)
+    for threshold in range(1, n_thresholds):  # numpy's cumsum goes number by number
+        total.gram[:, threshold] += total.gram[:, threshold - 1]
+        total.cross[:, threshold] += total.cross[:, threshold - 1]
     return total

@@ -103,13 +103,10 @@ def regrouped(
                 np.zeros((n_after * folds, *kept.stats.gram.shape[1:])),
                 np.zeros((n_after * folds, *kept.stats.cross.shape[1:])),
             )
-        for total, own in ((stats.gram, kept.stats.gram), (stats.cross, kept.stats.cross)):
-            by_group = total.reshape(n_after, folds, *total.shape[1:])
-            np.add.at(
-                by_group,
-                lowest[whole],
-                own.reshape(n_before, folds, *own.shape[1:])[whole],
-            )
+        own = kept.stats.by_group(n_before)
+        stats.by_group(n_after).add(
+            lowest[whole], Statistics(own.gram[whole], own.cross[whole])
+        )
         memo[name] = replace(
             kept, stats=stats, code=after * folds + points.fold, n_groups=n_after * folds
         )
