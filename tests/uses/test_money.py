@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hcdv.errors import DataError, ParameterError
 from hcdv.uses.money import (
-    Rule,
+    PayoutRule,
     checked_currency,
     digits_of,
     in_words,
@@ -117,7 +117,7 @@ def test_currencies_are_codes(currency):
 
 
 def test_a_rule_is_checked_and_said():
-    assert "at least 5" in in_words(Rule(minimum=5))
-    assert "more than 100" in in_words(Rule(cap=100))
+    assert "at least 5" in in_words(PayoutRule(minimum=5))
+    assert "more than 100" in in_words(PayoutRule(cap=100))
     with pytest.raises(ParameterError, match="worthless must be"):
-        Rule(worthless="zero")
+        PayoutRule(worthless="zero")

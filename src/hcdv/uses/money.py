@@ -31,7 +31,7 @@ WORTHLESS = ("refuse", "equal")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class PayoutRule:
     """How values become money, beside their proportion.
 
     minimum, cap: what every seller gets at least and at most, in money. worthless: what to do
@@ -48,10 +48,10 @@ class Rule:
             raise ParameterError("worthless", self.worthless, '"refuse" or "equal"')
 
 
-def in_words(rule: Rule) -> str:
+def in_words(rule: PayoutRule) -> str:
     """The rule as a sentence of a statement."""
     said = "in proportion to values; a value below zero counts as zero"
-    if rule.minimum:
+    if Decimal(str(rule.minimum)):
         said += f"; everyone gets at least {rule.minimum}"
     if rule.cap is not None:
         said += f"; nobody gets more than {rule.cap}"
