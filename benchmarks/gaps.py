@@ -1,4 +1,4 @@
-"""Do the coalitions that `gaps` names pay when more of them is collected?
+"""What 150 more rows gain, of coalitions to collect, of those there is enough of, and of any.
 
     python benchmarks/gaps.py [--data FOLDER] [--seeds 8] [-o FILE]
 

@@ -42,7 +42,7 @@ from hcdv.uses.sellers import (
     MOST_PLAYERS,
     Floats,
     Played,
-    by_rows_covariance,
+    errors_of_rows,
     played,
     retrained_game,
     sampled_again,
@@ -138,11 +138,11 @@ def payouts(
     basis = _checked_basis(basis, who.n, model, run)
     market = Market(run, given, who, who.code[run.position])
     games = _games(market, model)
-    value, covariance = _valued(market, basis, games)
-    weights = _weights(value, covariance, rule)
+    value, errors = _valued(market, basis, games)
+    weights = _weights(value, errors, rule)
     amounts = shared_out(weights, units, least, most)
-    stderr = _money_errors(weights, covariance, units)
-    table = _table(market, value, covariance, games)
+    stderr = _money_errors(weights, errors, units)
+    table = _table(market, value, errors, games)
     table.insert(4, "share", [each / max(units, 1) for each in amounts])
     table.insert(5, "amount", [money_of(each, digits) for each in amounts])
     table.insert(6, "amount_stderr", stderr / 10**digits)
@@ -225,27 +225,30 @@ def _games(market: Market, model: Any) -> Games:
 
 
 def _valued(market: Market, basis: str, games: Games) -> tuple[Floats, Floats]:
-    """Values of the sellers and their covariance."""
+    """Values of the sellers, and their errors (P, r)."""
     dispersion = market.sums("dispersion")
     if basis == "rows":
-        return market.sums("utility") + dispersion, _covariance_of_rows(market)
+        return market.sums("utility") + dispersion, _errors_by_rows(market)
     found = games.model if basis == "model" else games.probe
     assert found is not None
-    return found.value + dispersion, found.covariance
+    return found.value + dispersion, found.errors
 
 
-def _covariance_of_rows(market: Market) -> Floats:
+def _errors_by_rows(market: Market) -> Floats:
     run, n = market.run, market.owners.n
     if run.plan.method == "nested" and isinstance(run.plan.utility, LeastSquares):
         flat, upper = sampled_again(run)
-        return by_rows_covariance(run, flat, upper, market.seller, n)
+        return errors_of_rows(run, flat, upper, market.seller, n)
     at_most = summed(market.seller, run.valuation.stderr, n)
-    return np.diag(at_most**2)  # as if a seller's rows erred alike
+    return at_most[:, None]  # as if all rows erred alike
 
 
-def _weights(value: Floats, covariance: Floats, rule: PayoutRule) -> Floats:
+def _weights(value: Floats, errors: Floats, rule: PayoutRule) -> Floats:
     """What the money is proportional to; refuse to share out what is worth nothing."""
-    total, error = float(value.sum()), float(np.sqrt(max(0.0, np.nansum(covariance))))
+    total, error = (
+        float(value.sum()),
+        float(np.linalg.norm(np.nan_to_num(errors).sum(axis=0))),
+    )
     if total > _CLEARLY * error and total > 1e-9 * float(np.abs(value).sum()):
         return np.maximum(value, 0.0)
     if rule.worthless == "equal":
@@ -257,21 +260,24 @@ def _weights(value: Floats, covariance: Floats, rule: PayoutRule) -> Floats:
     )
 
 
-def _money_errors(weights: Floats, covariance: Floats, units: int) -> Floats:
+def _money_errors(weights: Floats, errors: Floats, units: int) -> Floats:
     """Standard errors of weights/Σweights in money, to first order."""
     total = float(weights.sum())
-    own = weights > 0
-    slope = (np.eye(len(weights)) - (weights / total)[:, None]) * own
-    return units * np.sqrt(np.maximum(np.diag(slope @ covariance @ slope.T), 0.0)) / total
+    own = (weights > 0)[:, None] * errors
+    return (
+        units
+        * np.linalg.norm(own - np.outer(weights / total, own.sum(axis=0)), axis=1)
+        / total
+    )
 
 
-def _table(market: Market, value: Floats, covariance: Floats, games: Games) -> pd.DataFrame:
+def _table(market: Market, value: Floats, errors: Floats, games: Games) -> pd.DataFrame:
     import pandas as pd
 
     dispersion = market.sums("dispersion")
     columns: dict[str, Any] = {
         "seller": market.owners.names, "rows": np.bincount(market.seller), "value": value,
-        "stderr": np.sqrt(np.maximum(np.diag(covariance), 0.0)),
+        "stderr": np.linalg.norm(errors, axis=1),
         "sum_of_rows": market.sums("utility") + dispersion,
     }  # fmt: skip
     for name, found in (("game", games.probe), ("model_game", games.model)):

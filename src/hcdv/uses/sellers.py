@@ -7,6 +7,9 @@ too much for them: alone, a seller would teach it nothing. The game has its own 
 one at which single sellers and all together do best on the validation rows. Dispersion is a sum
 over pairs of rows: a seller's Shapley value is then the sum of its rows'.
 
+Errors are kept as a factor E (P, r) of their covariance, E·Eᵀ: a column for each thing that
+might have been drawn otherwise. nan: unknown.
+
 Notation:  P → n_sellers · v(S) → `game` · ρ → ridge · φ_p → value
 """
 
@@ -47,9 +50,7 @@ class Played:
     """What a game among sellers found."""
 
     value: Floats  # (P,)  Shapley values
-    covariance: (
-        Floats  # (P, P)  over validation rows, or over the orders sampled; nan: unknown
-    )
+    errors: Floats  # (P, r)  E
     without: Floats  # (P,)  v(all) − v(all without p)
     everyone: float  # v(all) − v(∅)
     is_exact: bool
@@ -100,7 +101,7 @@ def played(game: Game, n_sellers: int, rng: np.random.Generator) -> Played:
     n_orders = int(np.clip(_PAYOFFS // n_sellers, 16, 256))
     found = shapley_sampled(game, n_sellers, n_orders, rng)
     return Played(
-        found.value, np.diag(found.stderr**2), paid[1] - paid[2:], float(paid[1] - paid[0]),
+        found.value, np.diag(found.stderr), paid[1] - paid[2:], float(paid[1] - paid[0]),
         False, n_orders * (n_sellers - 1) + n_sellers + 2,
     )  # fmt: skip
 
@@ -110,14 +111,14 @@ def _enumerated(game: Game, n_sellers: int) -> Played:
     code = np.arange(1 << n_sellers)
     masks = (code[:, None] >> np.arange(n_sellers)) & 1 == 1
     weight = shapley_weights(masks)
-    covariance = np.full((n_sellers, n_sellers), np.nan)
+    errors = np.full((n_sellers, 1), np.nan)
     if isinstance(game, ProbeGame) and game.metric in _METRICS_OF_ROWS:
-        paid, covariance = _scored_by_row(game, masks, weight)
+        paid, errors = _scored_by_row(game, masks, weight)
     else:
         paid = evaluate(game, masks)
     last = len(masks) - 1
     return Played(
-        paid @ weight, covariance, paid[last] - paid[last - (1 << np.arange(n_sellers))],
+        paid @ weight, errors, paid[last] - paid[last - (1 << np.arange(n_sellers))],
         float(paid[last] - paid[0]), True, len(masks),
     )  # fmt: skip
 
@@ -134,14 +135,14 @@ def shapley_weights(masks: NDArray[np.bool_]) -> Floats:
 def _scored_by_row(
     game: ProbeGame, masks: NDArray[np.bool_], weight: Floats
 ) -> tuple[Floats, Floats]:
-    """Payoffs, and the covariance of Σ_S weight·v(S) over draws of the validation rows.
+    """Payoffs, and the errors of Σ_S weight·v(S) over draws of the validation rows.
 
     The values are means over validation rows of what each row says of each seller. Classes
     are drawn apart where the metric weighs them alike.
     """
     n_judges = len(game.judges)
     paid = np.zeros(len(masks))
-    covariance = np.zeros((weight.shape[1],) * 2)
+    errors: list[Floats] = []
     for judge, stats in zip(game.judges, game.taught, strict=True):
         said = np.zeros((weight.shape[1], len(judge.points)))
         for start in range(0, len(masks), _BLOCK):
@@ -157,44 +158,39 @@ def _scored_by_row(
             paid[block] += by_row.sum(axis=1) / n_judges
             said += weight[block].T @ by_row
         strata = judge.points.target if game.metric == "balanced_accuracy" else None
-        covariance += _covariance_of_sum(said, strata) / n_judges**2
-    return paid, covariance
+        errors.append(_errors_of_sum(said, strata) / n_judges)
+    return paid, np.concatenate(errors, axis=1)
 
 
-def _covariance_of_sum(said: Floats, strata: NDArray[np.intp] | None) -> Floats:
-    """Covariance of the row sums of (P, n), were its columns drawn anew, within strata."""
+def _errors_of_sum(said: Floats, strata: NDArray[np.intp] | None) -> Floats:
+    """Errors of the row sums of (P, n), were its columns drawn anew, within strata."""
     strata = np.zeros(said.shape[1], dtype=np.intp) if strata is None else strata
-    total = np.zeros((len(said),) * 2)
+    off = said.copy()
     for stratum in np.unique(strata):
-        own = said[:, strata == stratum]
-        n = own.shape[1]
-        if n > 1:
-            off = own - own.mean(axis=1, keepdims=True)
-            total += off @ off.T * (n / (n - 1))
-    return total
+        own = strata == stratum
+        n = max(2, int(own.sum()))
+        off[:, own] -= said[:, own].mean(axis=1, keepdims=True)
+        off[:, own] *= np.sqrt(n / (n - 1))
+    return off
 
 
-def by_rows_covariance(
+def errors_of_rows(
     run: Run, flat: Batches, upper: Upper, seller: NDArray[np.intp], n_sellers: int
 ) -> Floats:
-    """Covariance of the sellers' sums of row values, from the contexts and orders sampled."""
+    """Errors of the sellers' sums of row values, from the contexts and orders sampled."""
     sums = np.stack([
-        summed(seller, centred(row, upper), n_sellers)
-        for row in flat.value
+        summed(seller, centred(row, upper), n_sellers) for row in flat.value
     ])  # fmt: skip
-    total = np.zeros((n_sellers, n_sellers))
-    strata = np.unique(flat.stratum)
-    for stratum in strata:
-        own = sums[flat.stratum == stratum]
-        if len(own) > 1:
-            off = own - own.mean(axis=0)
-            total += off.T @ off / (len(own) * (len(own) - 1))
-    total /= len(strata) ** 2
+    strata, size = np.unique(flat.stratum, return_counts=True)
+    for stratum, n in zip(strata, size, strict=True):
+        own = flat.stratum == stratum
+        sums[own] -= sums[own].mean(axis=0)
+        sums[own] /= len(strata) * np.sqrt(max(1, n * (n - 1)))
     width = len(upper.players)
     held = np.bincount(seller * width + upper.code, minlength=n_sellers * width)
     share = held.reshape(n_sellers, width) / np.maximum(upper.n_inside, 1)
-    error = run.valuation.node_stderr[upper.players]
-    return total + (share * error**2) @ share.T
+    shared = share * run.valuation.node_stderr[upper.players]
+    return np.concatenate([sums.T, shared], axis=1)
 
 
 def sampled_again(run: Run) -> tuple[Batches, Upper]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from hcdv.errors import DataError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from hcdv.uses.marketplace import Payouts
 
 FILES = ("payouts.csv", "statements.csv", "statements.html", "replication.csv")
@@ -131,7 +134,7 @@ def page(payouts: Payouts) -> str:
         _references(payouts),
         _replication(payouts),
         "<h2>Statements</h2>",
-        *(_statement(payouts, one) for one in payouts.table.to_dict("records")),
+        *_statements(payouts),
         "</body></html>",
     ]
     return "\n".join(part for part in parts if part) + "\n"
@@ -209,11 +212,15 @@ def _replication(payouts: Payouts) -> str:
     )
 
 
-def _statement(payouts: Payouts, one: dict[str, Any]) -> str:
-    own = payouts.statements[payouts.statements["seller"] == one["seller"]]
+def _statements(payouts: Payouts) -> Iterator[str]:
+    of = dict(list(payouts.statements.groupby("seller", sort=False)))
+    for one in payouts.table.to_dict("records"):
+        yield _statement(payouts.facts, one, of[one["seller"]])
+
+
+def _statement(facts: dict[str, Any], one: dict[str, Any], own: pd.DataFrame) -> str:
     low = max(0.0, float(one["amount"]) - 1.96 * one["amount_stderr"])
     high = float(one["amount"]) + 1.96 * one["amount_stderr"]
-    facts = payouts.facts
     digits = facts["digits"]
     sure = (
         f" {_ANEW[facts['basis'] == 'rows']} would pay between {low:,.{digits}f} and "
