@@ -176,10 +176,28 @@ def living_folder(found: dict) -> pd.DataFrame:
     ])  # fmt: skip
 
 
+def gaps(found: dict) -> pd.DataFrame:
+    """A row a kind of rows added: mean gain over seeds, and its standard error."""
+    runs = pd.DataFrame(found["rows"]).groupby("added", sort=False)
+    columns = ["balanced_accuracy", "log_loss"]
+    mean, error = runs[columns].mean(), runs[columns].sem()
+    told = {
+        name.replace("_", " "): [
+            f"{100 * m:+.2f} ± {100 * e:.2f}"
+            for m, e in zip(mean[name], error[name], strict=True)
+        ]
+        for name in columns
+    }
+    return pd.DataFrame(
+        {"150 rows of": mean.index, **told, "seeds": runs.size().to_numpy()}
+    )
+
+
 TABLES = {
     "living-latency": living_latency,
     "living-memory": living_memory,
     "living-folder": living_folder,
+    "gaps": gaps,
     "scale": scale,
     "scale-parts": scale_parts,
     "detection": detection,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         StoreError,
     )
     from hcdv.estimator import HCDV
+    from hcdv.uses.money import PayoutRule
 
 __version__ = "0.1.0"
 
@@ -32,6 +33,7 @@ __all__ = [
     "MissingExtra",
     "ParameterError",
     "PayoffError",
+    "PayoutRule",
     "StoreError",
     "__version__",
     "functional",
@@ -46,6 +48,7 @@ _HOME = {
     "MissingExtra": "hcdv.errors",
     "ParameterError": "hcdv.errors",
     "PayoffError": "hcdv.errors",
+    "PayoutRule": "hcdv.uses.money",
     "StoreError": "hcdv.errors",
     "functional": "hcdv",
     "guarantees": "hcdv",

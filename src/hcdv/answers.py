@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hcdv.streaming import report
-from hcdv.uses import diagnosis, explanation, selection, suspects
+from hcdv.uses import (
+    description,
+    diagnosis,
+    explanation,
+    gaps,
+    marketplace,
+    selection,
+    suspects,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,7 +112,42 @@ class Answers:
 
     def explain(self, i: int) -> explanation.Explanation:
         """Why row i has its value: its coalitions, parts, label and neighbours."""
-        return explanation.explain(self.run_, i)
+        return explanation.explain(self.run_, i, self.given_)
+
+    def describe(self, nodes: Any = None, most: int = 3) -> pd.DataFrame:
+        """Coalitions in the data's own words: what sets their rows apart from all rows.
+
+        nodes: ids of coalitions, all by default. most: how many things to say of each.
+        Rows that are embeddings or images, or that were not kept, leave `description` empty;
+        `label_mix` is always there.
+        """
+        return description.coalitions_described(self.run_, self.given_, nodes, most)
+
+    def gaps(self, k: int = 5) -> pd.DataFrame:
+        """What to collect next: k coalitions each to collect more of, with enough, and harmful.
+
+        gain: what one more row like those there would add; if_gone: what all rows would lose
+        without the coalition; error: how often its labels are told wrong without them.
+        """
+        return gaps.gaps(self.run_, self.given_, k)
+
+    def payouts(
+        self, owners: Any, *, revenue: Any, rule: Any = None, currency: str | None = None,
+        basis: str | None = None, model: Any = None, replication: bool | None = None,
+    ) -> marketplace.Payouts:  # fmt: skip
+        """Share a revenue among the owners of the rows by what their rows are worth.
+
+        owners: one name a row, in the order of `ids_`, or a column of the rows given.
+        revenue: what there is to share, exact to the smallest unit of `currency`.
+        rule: a `hcdv.PayoutRule`, for a minimum, a cap, or equal shares where nothing is of worth.
+        basis: "sellers", their Shapley values as players (default); "rows", the sums of their
+        rows' values; "model", as sellers with `model`, an estimator taught anew every time.
+        replication: measure what sellers would gain by copies; None: where that is cheap.
+        """
+        return marketplace.payouts(
+            self.run_, self.given_, owners, revenue, rule=rule, currency=currency,
+            basis=basis, model=model, replication=replication,
+        )  # fmt: skip
 
     def drift(self, since: int = 0) -> pd.DataFrame:
         """Which coalitions gained or lost since an update of `history_`; 0 is the fit."""

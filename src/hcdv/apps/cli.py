@@ -10,7 +10,9 @@ import click
 import hcdv
 from hcdv.apps import living
 from hcdv.apps.console import Commands, as_json, step
+from hcdv.apps.needs import gaps
 from hcdv.apps.options import COUNT, FILE, of_value
+from hcdv.apps.paying import payout
 from hcdv.apps.tables import bench
 from hcdv.apps.watching import watch
 
@@ -299,6 +301,8 @@ for command in (
     living.ledger,
     living.check,
     watch,
+    payout,
+    gaps,
 ):
     main.add_command(command)
 main.add_command(bench)

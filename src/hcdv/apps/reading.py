@@ -278,9 +278,9 @@ def _sheet_of_frame(frame: pd.DataFrame, roles: Roles, path: Path, name: str) ->
     columns = list(frame.columns)
     assert roles.target is not None, "asked for before"
     for role, column in roles.named().items():
-        _refuse_unless_column(column, f"--{role}", columns, path)
+        refuse_unless_column(column, f"--{role}", columns, path)
     for column in roles.drop:
-        _refuse_unless_column(column, "--drop", columns, path)
+        refuse_unless_column(column, "--drop", columns, path)
     taken = {*roles.named().values(), *roles.drop}
     X = frame[[column for column in columns if column not in taken]]
     if X.shape[1] == 0:
@@ -297,7 +297,8 @@ def _sheet_of_frame(frame: pd.DataFrame, roles: Roles, path: Path, name: str) ->
     )  # fmt: skip
 
 
-def _refuse_unless_column(column: str, option: str, columns: list[str], path: Path) -> None:
+def refuse_unless_column(column: str, option: str, columns: list[str], path: Path) -> None:
+    """Refuse a name that no column has, with the one it may have been meant for."""
     if column in columns:
         return
     by_lower = {each.lower().strip(): each for each in columns}
@@ -358,7 +359,7 @@ def _sheet_of_arrays(held: dict[str, Any], roles: Roles, path: Path, name: str) 
         )
     for role, column in roles.named().items():
         if role != "target":
-            _refuse_unless_column(column, f"--{role}", list(held), path)
+            refuse_unless_column(column, f"--{role}", list(held), path)
     if roles.drop:
         raise DataError("--drop must be left out for an npz file: X has no named columns.")
     others = {role: held[each] for role, each in roles.named().items() if role != "target"}

@@ -38,7 +38,8 @@ def with_correlations(records: list[Record]) -> list[Record]:
     """The records, each with its correlations to the references of its seed."""
     truth = {r["seed"]: r for r in records if r["method"] == EXACT}
     found: list[Record] = []
-    for record in records:
+    place = {name: at for at, name in enumerate((EXACT, *METHODS))}
+    for record in sorted(records, key=lambda r: place.get(r["method"], len(place))):
         more: Record = {f"share {p + 1}": one for p, one in enumerate(record["share"])}
         if record["seed"] in truth:
             known = np.array(shares(np.array(truth[record["seed"]]["exact"])))

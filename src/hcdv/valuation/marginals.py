@@ -73,6 +73,34 @@ def point_marginals(
     return np.concatenate(list(ordered_map(some, chunks(len(points)), n_jobs)), axis=1)
 
 
+def marginals_of_copies(
+    points: Points,
+    features: FeatureMap,
+    asked: Coefficients,  # of one context, (1, …)
+    moments: Moments,
+    *,
+    n_jobs: int | None = None,
+) -> NDArray[np.float64]:
+    """What one more row like each would add to a context, (n,): x ∉ S, whatever S holds."""
+    dtype = row_dtype(len(points), features.width)
+    stack, edges = _stack(asked, dtype), _edges(asked)
+
+    def some(rows: slice) -> Floats:
+        x = features(points.Z[rows], dtype)
+        y = points.targets(rows, dtype).T
+        inside = np.zeros((1, len(x)), dtype=bool)
+        out = np.zeros(len(x))
+        for block in row_blocks(len(x), stack):
+            for few, product in products(stack, transposed(x[block])):
+                fit, pull, lever, spread = np.split(product, edges, axis=1)
+                out[block] += _loss_change(
+                    y[:, block], fit, pull, lever, spread, inside[few, block], None
+                )[0]
+        return -out / moments.c
+
+    return np.concatenate(list(ordered_map(some, chunks(len(points)), n_jobs)))
+
+
 def _stack(asked: Coefficients, dtype: np.dtype) -> Floats:
     """All coefficients as rows of one matrix, (L, 2C + k + k', D)."""
     parts = (asked.model, asked.pull, asked.leverage, asked.spread)

@@ -103,16 +103,41 @@ def metric_of_models(
     x = features(points.Z, np.dtype(float))
     scores = np.moveaxis(x @ models, -1, 0)  # (C, m, rows): class-major, rows innermost
     untaught = ~np.any(models, axis=(1, 2))
-    if metric == "auc":
-        value = _auc(scores, points)
-    else:
-        own = np.take_along_axis(scores, points.target[None, None, :], axis=0)[0]
-        hit = own >= scores.max(axis=0)
-        balanced = metric == "balanced_accuracy"
-        weight = class_weights(points) if balanced else np.ones(len(points))
-        # Summed row by row, not by BLAS: a model scores the same bits in any company.
-        value = np.where(hit, weight / weight.sum(), 0.0).sum(axis=-1)
+    # Summed row by row, not by BLAS: a model scores the same bits in any company.
+    area = metric == "auc"
+    value = _auc(scores, points) if area else _hits(metric, scores, points).sum(axis=-1)
     return np.where(untaught, empty_metric(metric, points.n_classes), value)
+
+
+def metric_of_rows(
+    metric: str, models: Floats, points: Points, features: FeatureMap
+) -> NDArray[np.float64]:
+    """What every validation row adds to a metric that is a mean over rows, (m, rows).
+
+    A model of no data, all zeros, gets from every row the mean of a blind guess.
+    """
+    x = features(points.Z, np.dtype(float))
+    scores = np.moveaxis(x @ models, -1, 0)  # (C, m, rows)
+    if metric in ("loss", "r2"):
+        y = points.targets(slice(None), np.dtype(float)).T[:, None, :]
+        gone = np.sum((2.0 * y - scores) * scores, axis=0)  # ‖y‖² − ‖y − s‖²
+        return gone / np.sum(y**2)
+    found = _hits(metric, scores, points)
+    untaught = ~np.any(models, axis=(1, 2))
+    found[untaught] = _row_weights(metric, points) / points.n_classes
+    return found
+
+
+def _hits(metric: str, scores: Floats, points: Points) -> NDArray[np.float64]:
+    """The weight of each row that is told right by scores (C, m, rows), else 0."""
+    own = np.take_along_axis(scores, points.target[None, None, :], axis=0)[0]
+    return np.where(own >= scores.max(axis=0), _row_weights(metric, points), 0.0)
+
+
+def _row_weights(metric: str, points: Points) -> NDArray[np.float64]:
+    balanced = metric == "balanced_accuracy"
+    weight = class_weights(points) if balanced else np.ones(len(points))
+    return np.asarray(weight / weight.sum())
 
 
 def _auc(scores: Floats, points: Points) -> NDArray[np.float64]:
