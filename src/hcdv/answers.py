@@ -11,12 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from hcdv.arrivals import read_candidates, read_groups
+from hcdv.engines.local import one_thread_each
 from hcdv.streaming import report
-from hcdv.uses import diagnosis, explanation, selection, suspects
+from hcdv.uses import diagnosis, explanation, scoring, selection, suspects
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hcdv.embedding.encoders import Encoder
+    from hcdv.embedding.tables import TableEncoder
     from hcdv.given import Given
     from hcdv.result import Run
 
@@ -25,6 +29,8 @@ class Answers:
     """The questions to a run; what they are asked of is set by `fit` and its updates."""
 
     run_: Run
+    table_encoder_: TableEncoder
+    encoder_: Encoder
     given_: Given | None  # the rows as they were given; None where they are not kept
 
     def select(self, fraction: float, how: str = "quota") -> NDArray[np.intp]:
@@ -41,6 +47,31 @@ class Answers:
         """Rows by how much their label is doubted, the most suspicious first."""
         check_is_fitted(self, "values_")
         return suspects.suspects(self.run_, k)
+
+    def score_candidates(
+        self, X_new: Any, y_new: Any = None, groups: Any = None, keep: int | None = None
+    ) -> pd.DataFrame:
+        """What rows outside the data would be worth as one more row of it, a line each.
+
+        The data, the run and the candidates of each other stay out of it: a candidate enters
+        nobody's context. y_new: labels of the classes there are; None: expected values over
+        the labels the models hold for possible, with their spread. groups: one entry a
+        candidate, to compare by. keep: choose at most so many, a share of every class, and
+        give a rank and a reason for each that is kept or dropped. The page on augmentation
+        says what the columns are.
+        """
+        check_is_fitted(self, "values_")
+        scoring.check_keep(keep)
+        noted = list(self.table_encoder_.notes)
+        try:
+            with one_thread_each():
+                rows, Z, labels = read_candidates(
+                    self.run_, self.table_encoder_, self.encoder_, X_new, y_new
+                )
+                group = read_groups(groups, rows)
+                return scoring.scored(self.run_, Z, labels, group, keep)
+        finally:
+            self.table_encoder_.notes = noted
 
     def explain(self, i: int) -> explanation.Explanation:
         """Why row i has its value: its coalitions, parts, label and neighbours."""

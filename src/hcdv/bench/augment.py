@@ -41,14 +41,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcdv.bench.augmentations import KINDS, Candidates, candidates
-from hcdv.bench.candidates import candidate_parts
 from hcdv.bench.cells import Ask, Key, Record
 from hcdv.bench.datasets import DataSet, load
 from hcdv.bench.methods import Problem, fitted, random_values
 from hcdv.embedding.encoders import AutoEncoder
 from hcdv.engines.local import one_thread_each
+from hcdv.estimator import HCDV
 from hcdv.hierarchy.growth import grow
 from hcdv.intake import unit
+from hcdv.uses.candidates import Parts, as_points, ask, labelled_parts
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -111,9 +112,17 @@ def _pool(folder: Path | None, size: Size, seed: int) -> Pool:
     return pool(load("fashion-mnist", folder), size, seed)
 
 
+def valued_outside(model: HCDV, found: Pool) -> Parts:
+    """The candidates against the originals of a fitted model; labels are class codes."""
+    with one_thread_each():
+        Z = unit(model.encoder_.transform(found.made.X))
+        points = as_points(model.run_, Z, found.made.y)
+        return labelled_parts(model.run_, points, ask(model.run_, points))
+
+
 def _outside(found: Pool, **settings: Any) -> Floats:
     model, _ = fitted(found.problem, **settings)
-    return candidate_parts(model, found.made.X, found.made.y).values
+    return valued_outside(model, found).values
 
 
 def within_classes(values: Floats, y: Rows) -> Floats:
@@ -129,7 +138,7 @@ def within_classes(values: Floats, y: Rows) -> Floats:
 def _marginals_alone(found: Pool) -> Floats:
     """A flat tree has no coalitions: the mean marginal is all there is."""
     model, _ = fitted(found.problem, branching="flat", **M_ALONE)
-    return candidate_parts(model, found.made.X, found.made.y).marginal
+    return valued_outside(model, found).marginal
 
 
 def _together(found: Pool) -> Floats:

@@ -22,7 +22,7 @@ from hcdv.embedding.dispersion import class_sums, cross_label_dispersion, disper
 from hcdv.hierarchy.tree import Tree
 from hcdv.valuation.coalition_game import Game
 from hcdv.valuation.coalitions import CoalitionValues, Upper, coalition_values
-from hcdv.valuation.contexts import semivalue_contexts
+from hcdv.valuation.contexts import Contexts, semivalue_contexts
 from hcdv.valuation.doubts import Doubts, label_doubts
 from hcdv.valuation.payoffs import MeanGame, coalition_game
 from hcdv.valuation.plan import N_ORDERS, THRESHOLDS, Deadline, Plan
@@ -177,15 +177,19 @@ def flat_batches(
     if isinstance(plan.utility, Neighbours) and plan.semivalue == "shapley":
         value = neighbour_values(case, plan.utility, plan.n_jobs)
         return Batches(value[None, :], np.zeros(1, dtype=np.intp))
-    n_judges = len(case.judges)
+    contexts = round_contexts(plan, len(case.judges), number)
+    return probe.batches(
+        case, contexts, plan.seed, plan.n_jobs, keep=number == 0, rows=rows
+    )
+
+
+def round_contexts(plan: Plan, n_judges: int, number: int = 0) -> Contexts:
+    """The contexts of one round."""
     n_orders, n_thresholds = context_shape(plan, n_judges)
     if plan.semivalue == "loo":
         n_orders = n_judges  # everyone is the one context: ask each judge once
-    contexts = semivalue_contexts(
+    return semivalue_contexts(
         n_orders, n_thresholds, plan.seed, number * n_orders, plan.semivalue
-    )
-    return probe.batches(
-        case, contexts, plan.seed, plan.n_jobs, keep=number == 0, rows=rows
     )
 
 
