@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import hcdv
-from hcdv.apps import living
+from hcdv.apps import candidates, living
 from hcdv.apps.console import Commands, as_json, step
 from hcdv.apps.options import COUNT, FILE, of_value
 from hcdv.apps.tables import bench
@@ -298,6 +298,7 @@ for command in (
     living.ledger,
     living.check,
     watch,
+    candidates.augment,
 ):
     main.add_command(command)
 main.add_command(bench)

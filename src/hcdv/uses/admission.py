@@ -119,10 +119,10 @@ def _reasons(
     for each in np.unique(code):
         rows = np.flatnonzero((code == each) & (aside == ""))
         rows = rows[np.argsort(-value[rows], kind="stable")]
-        of = f"of {name[rows[0]]} " if is_class and len(rows) else ""
+        of = f" of class {name[rows[0]]}" if is_class and len(rows) else ""
         n_kept = int(keep[rows].sum())
         for place, row in enumerate(rows.tolist(), 1):
-            stands = f"value {place:,} of {len(rows):,} {of}".rstrip()
+            stands = f"place {place:,} by value among {len(rows):,}{of}"
             reason[row] = (
                 f"{stands}, newer than {novel[row]:.0%} of the originals"
                 if keep[row]
