@@ -15,6 +15,7 @@ from hcdv.arrivals import read_candidates, read_groups
 from hcdv.engines.local import one_thread_each
 from hcdv.streaming import report
 from hcdv.uses import diagnosis, explanation, scoring, selection, suspects
+from hcdv.uses.noise import Noise, estimated_noise
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,10 +44,20 @@ class Answers:
         check_is_fitted(self, "values_")
         return selection.select(self.run_, fraction, how)
 
-    def suspects(self, k: int | None = None) -> pd.DataFrame:
-        """Rows by how much their label is doubted, the most suspicious first."""
+    def suspects(self, k: int | None = None, *, twice: bool = False) -> pd.DataFrame:
+        """Rows by how much their label is doubted, the most suspicious first.
+
+        twice: look a second time, with models that are taught less by what the first look
+        doubts: a better order, for some seconds more.
+        """
         check_is_fitted(self, "values_")
-        return suspects.suspects(self.run_, k)
+        with one_thread_each():
+            return suspects.suspects(self.run_, k, twice=twice)
+
+    def noise(self, confidence: float = 0.95) -> Noise:
+        """The share of labels that are wrong, its interval, and which are taken for which."""
+        check_is_fitted(self, "values_")
+        return estimated_noise(self.run_, confidence)
 
     def score_candidates(
         self, X_new: Any, y_new: Any = None, groups: Any = None, keep: int | None = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hcdv.apps.console import as_json, step
+from hcdv.apps.console import as_json, one_format, step
 from hcdv.apps.options import COUNT, FILE
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def augment(
     from hcdv.apps.writing import refuse_unless_writable, write_some
     from hcdv.store import load, plain
 
-    if csv_ and json_:
-        raise click.UsageError("--csv and --json cannot both be given.")
+    one_format(csv_=csv_, json_=json_)
     if output is not None:
         if keep is None:
             raise click.UsageError("-o needs --keep N, the number of rows to write.")

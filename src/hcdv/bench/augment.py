@@ -13,7 +13,8 @@ Paper: Sec. "Valuation of Augmented Data". What it leaves open, and what is done
   context; none enters a context or the tree); `hcdv by class` ranks them within each class,
   so that every slice holds all classes evenly; `hcdv chosen` is the choice of `hcdv augment
   --keep` (`uses/admission.py`), in its order: the kept, the others, those set aside. `hcdv
-  joint` values originals and candidates together, as the paper's formula reads. `group shapley` groups by label, as in the paper:
+  joint` values originals and candidates together, as the paper's formula reads. `group
+  shapley` groups by label, as in the paper:
   a candidate gets the mean of its class, ties by chance. Rows are seen through the default
   encoder, PCA of the pixels, where the paper has a network trained on the originals.
 - Slices of 1,000: the top, the middle (ranks 4,001 to 5,000) and the bottom. `random` shows
