@@ -8,7 +8,7 @@ other class or `pair` to the next one. HCDV is fitted with its defaults and sees
 cleanlab gets cross-validated logistic regression on HCDV's own vectors (`peers/
 run_cleanlab.py`), at the better of two strengths by average precision. AUROC and average
 precision of the order; F1 and precision of what is flagged; the noise rate as estimated.
-Seeds 5 to 9 were those by which the second look was designed; the others report.
+Finished runs in FILE are kept. Seeds 5 to 9 were those by which the second look was designed; the others report.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from sklearn.metrics import (
     precision_score,
     roc_auc_score,
 )
-from speed import command
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "peers"))
@@ -94,13 +93,15 @@ def cleanlab(Z: Any, given: Any, wrong: Any, peers: Path) -> dict[str, Any]:
     return {**tried[best], "C": best, **report}
 
 
-def runs(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def runs(given: argparse.Namespace, known: set) -> Iterator[dict[str, Any]]:
     for name in given.only or NAMES:
         data = load(name, given.data)
         # of two classes both kinds are one
         for kind in ("uniform", "pair") if data.n_classes > 2 else ("uniform",):
             for rate in RATES:
                 for seed in range(given.first, given.first + given.seeds):
+                    if (name, kind, rate, seed) in known:
+                        continue
                     found = one_run(data, rate, kind, seed, given.environments)
                     yield {"data": name, "kind": kind, "rate": rate, **found}
 
@@ -116,9 +117,10 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("-o", "--out", type=Path, default=HERE / "results/labels.json")
     given = parser.parse_args()
-    about, found = provenance(command()), []
-    about["command"] = about["command"].replace(str(given.environments), "ENVIRONMENTS")
-    for run in runs(given):
+    about = provenance("python benchmarks/labels.py ENVIRONMENTS")
+    found = json.loads(given.out.read_text())["runs"] if given.out.exists() else []
+    known = {(run["data"], run["kind"], run["rate"], run["seed"]) for run in found}
+    for run in runs(given, known):
         found.append(run)
         print(json.dumps(run), file=sys.stderr, flush=True)
         given.out.write_text(
