@@ -8,7 +8,8 @@ other class or `pair` to the next one. HCDV is fitted with its defaults and sees
 cleanlab gets cross-validated logistic regression on HCDV's own vectors (`peers/
 run_cleanlab.py`), at the better of two strengths by average precision. AUROC and average
 precision of the order; F1 and precision of what is flagged; the noise rate as estimated.
-Finished runs in FILE are kept. Seeds 5 to 9 were those by which the second look was designed; the others report.
+Finished runs in FILE are kept. Seeds 5 to 7 were those by which the second look was designed;
+the others report.
 """
 
 from __future__ import annotations
