@@ -329,3 +329,10 @@ def test_every_kind_of_run_values_candidates(settings):
     told = quick(**settings).fit(X[:50], y[:50]).score_candidates(X[50:70], label)
     assert np.isfinite(told["value"]).all()
     assert told["value"][~wrong].mean() > told["value"][wrong].mean()
+
+
+def test_rows_that_their_places_do_not_tell_apart_are_no_copies():
+    X = np.random.default_rng(0).normal(size=(80, 1))  # unit vectors of one number: ±1
+    y = (X[:, 0] > 0).astype(int)
+    told = quick().fit(X[:50], y[:50]).score_candidates(X[50:], y[50:])
+    assert not told["is_duplicate"].any()

@@ -21,7 +21,7 @@ _KINDS = {  # how a reason to drop begins → what it is called in the verdict
     "a copy of": "copies of rows of the data or of earlier candidates",
     "label probably wrong": "labels more likely wrong than right",
     "worth less than": "worth less than nothing",
-    "value": "others of their class come first",
+    "place": "others of their class come first",
 }
 
 

@@ -66,11 +66,15 @@ def decisions(folder: Path) -> dict[Any, Decision]:
         if not line.strip():
             continue
         try:
-            made = Decision(**json.loads(line))
-            known = made.decision in KINDS
-        except (ValueError, TypeError, RecursionError) as error:
-            if number == len(lines) or not line.endswith(b"}"):
+            held = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            if line.startswith(b"{"):
                 continue  # cut short by a crash
+            raise _damaged(path, number) from error
+        try:
+            made = Decision(**held)
+            known = made.decision in KINDS
+        except TypeError as error:
             raise _damaged(path, number) from error
         if not known:
             raise _damaged(path, number)

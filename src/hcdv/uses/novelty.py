@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 N_COMPARED = 2_000  # originals that stand for all, where novelty is measured
-NEAR = 0.05  # of the median distance between neighbours
+NEAR = 1e-3  # of the median distance between neighbours: 3 % of the usual length
 SAME = 2e-6  # rounding of float32, in 1 − cosine
 _BLOCK = 2**24  # entries of a block of cosines
 
@@ -49,7 +49,8 @@ def novelty(Z: NDArray[Any], tree: Tree, others: NDArray[Any]) -> Novelty:
     step = max(1, len(Z) // N_COMPARED)
     usual = np.sort(_nearest(Z, Z[::step], np.arange(0, len(Z), step))[1])
     ahead = np.searchsorted(usual, distance, side="left") / len(usual)
-    near = max(SAME, NEAR * float(np.median(usual)))
+    middling = float(np.median(usual))
+    near = max(SAME, NEAR * middling) if middling > SAME else -1.0
     return Novelty(
         tree.leaves[at], to_leaf, nearest, distance, ahead, distance <= near,
         _copies(others, at, near),
