@@ -115,8 +115,9 @@ def _read(
         sheet = more_rows(run, model, path)
         return Candidates(sheet.X, None if unlabelled else sheet.y, None)
     classes = model.run_.target.classes
-    is_text = classes is not None and classes.dtype.kind in "US" and roles.target
-    frame = read_frame(path, "CANDIDATES", text=(roles.target,) if is_text else ())
+    is_text = classes is not None and classes.dtype.kind in "US"
+    text = (roles.target,) if is_text and roles.target is not None else ()
+    frame = read_frame(path, "CANDIDATES", text=text)
     groups = None if group is None else _column(frame, group, path)
     known = set(getattr(model, "feature_names_in_", ()))
     others = {*roles.named().values(), *roles.drop, group} - known

@@ -67,9 +67,13 @@ class Parts:
     def mixed(self, at: NDArray[np.intp], share: Floats, n: int) -> Parts:
         """Means over the labels of n rows: entry j is of row at[j] and counts by share[j]."""
         return Parts(*(
-            np.bincount(at, weights=share * getattr(self, each.name), minlength=n)
+            _sums(at, share * getattr(self, each.name), n)
             for each in fields(self)
         ))  # fmt: skip
+
+
+def _sums(at: NDArray[np.intp], weights: Floats, n: int) -> Floats:
+    return np.asarray(np.bincount(at, weights=weights, minlength=n), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,7 @@ def _expected(
     parts = labelled_parts(run, points, ask(run, points))
     mean = parts.mixed(at, share, len(Z))
     off = parts.values - mean.values[at]
-    spread = np.sqrt(np.bincount(at, weights=share * off**2, minlength=len(Z)))
+    spread = np.sqrt(_sums(at, share * off**2, len(Z)))
     return mean, spread
 
 

@@ -19,11 +19,11 @@ from hcdv.hierarchy.tree import Tree
 from hcdv.uses.candidates import leaf_means, nearest_leaf
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+Ints = NDArray[Any]  # of whole numbers
 
 N_COMPARED = 2_000  # originals that stand for all, where novelty is measured
 NEAR = 1e-3  # of the median distance between neighbours: 3 % of the usual length
-SAME = 2e-6  # rounding of float32, in 1 − cosine
+SAME = {4: 2e-6, 8: 1e-12}  # rounding of 1 − cosine, by bytes of a number
 _BLOCK = 2**24  # entries of a block of cosines
 
 
@@ -50,7 +50,8 @@ def novelty(Z: NDArray[Any], tree: Tree, others: NDArray[Any]) -> Novelty:
     usual = np.sort(_nearest(Z, Z[::step], np.arange(0, len(Z), step))[1])
     ahead = np.searchsorted(usual, distance, side="left") / len(usual)
     middling = float(np.median(usual))
-    near = max(SAME, NEAR * middling) if middling > SAME else -1.0
+    same = SAME[np.asarray(Z).itemsize]
+    near = max(same, NEAR * middling) if middling > same else -1.0
     return Novelty(
         tree.leaves[at], to_leaf, nearest, distance, ahead, distance <= near,
         _copies(others, at, near),
