@@ -193,6 +193,26 @@ def gaps(found: dict) -> pd.DataFrame:
     )
 
 
+def labels(found: dict) -> pd.DataFrame:
+    """Mean over seeds: order, first and second look beside cleanlab, flags, and the rate."""
+    rows = []
+    for run in found["runs"]:
+        row = {"data": run["data"], "noise": run["kind"], "rate": run["rate"], "seeds": 1}
+        for how, name in (("auroc", "AUROC"), ("ap", "AP"), ("f1", "F1 flagged")):
+            for who in ("cleanlab", "suspects", "twice"):
+                row[f"{name} {who}"] = run[who][how]
+        rows.append({**row, "estimated rate": run["noise"]["rate"]})
+    runs = pd.DataFrame(rows)
+    cells = runs.groupby(["data", "noise", "rate"], sort=False)
+    mean = cells.mean().reset_index()
+    mean["seeds"] = cells["seeds"].sum().to_numpy()
+    mean["rate"] = mean["rate"].map("{:.0%}".format)
+    mean["estimated rate"] = mean["estimated rate"].map("{:.1%}".format)
+    scores = list(mean.columns[4:-1])
+    mean[scores] = mean[scores].map("{:.3f}".format)
+    return mean
+
+
 TABLES = {
     "living-latency": living_latency,
     "living-memory": living_memory,
@@ -201,6 +221,7 @@ TABLES = {
     "scale": scale,
     "scale-parts": scale_parts,
     "detection": detection,
+    "labels": labels,
     "probes": probes,
     "sensitivity": sensitivity,
     "speed": speed,

@@ -18,7 +18,16 @@ SETTINGS = {
 }
 
 
-PACKAGES = ("pyDVL", "opendataval", "shap", "shapiq", "numpy", "scikit-learn", "torch")
+PACKAGES = (
+    "pyDVL",
+    "opendataval",
+    "shap",
+    "shapiq",
+    "cleanlab",
+    "numpy",
+    "scikit-learn",
+    "torch",
+)
 LISTED = (
     "import json, platform; from importlib.metadata import distributions as found; "
     "print(json.dumps({'python': platform.python_version()} | "

@@ -205,3 +205,43 @@ def _mix_notes(before: NDArray[Any], points: Points) -> list[str]:
     return [
         "labels of arriving rows are mixed unlike those before: history_ has the shares"
     ]
+
+
+def read_candidates(
+    run: Run, table_encoder: TableEncoder, encoder: Encoder, X: Any, y: Any
+) -> tuple[Rows, NDArray[np.floating], NDArray[Any] | None]:
+    """Rows outside the data, embedded as those in it, and their labels if they have any."""
+    if any(judge.view for judge in run.case.judges):
+        raise DataError(
+            "encoder must not have seen labels for rows outside the data to be valued, got one "
+            "encoder for each fold that judges. Pass X_val and y_val to fit."
+        )
+    try:
+        rows = read_rows(X)
+        y = rows.target if y is None else y
+        labels = None if y is None else known_labels(run.target, y, len(rows))
+        Z = _embedded(rows, table_encoder, encoder)
+    except DataError as error:
+        raise DataError(f"X_new: {error}") from error
+    if Z.shape[1] != run.case.points.Z.shape[1]:
+        raise DataError(
+            f"encoder must return vectors of {run.case.points.Z.shape[1]} numbers, as in the "
+            f"fit, got {Z.shape[1]}."
+        )
+    return rows, Z, labels
+
+
+def read_groups(groups: Any, rows: Rows) -> NDArray[Any] | None:
+    """What candidates are compared by: one entry a row, of any kind."""
+    if groups is None:
+        return None
+    found = np.asarray(groups)
+    if found.shape != (len(rows),):
+        raise DataError(
+            f"groups must have one entry for each of {len(rows)} rows, got shape {found.shape}."
+        )
+    import pandas as pd
+
+    if n_missing := int(pd.isna(found).sum()):
+        raise DataError(f"groups must have no missing entries, got {n_missing}.")
+    return found.astype(str) if found.dtype.kind == "O" else found

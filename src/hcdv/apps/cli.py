@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import hcdv
-from hcdv.apps import living
-from hcdv.apps.console import Commands, as_json, step
+from hcdv.apps import candidates, labels, living
+from hcdv.apps.console import Commands, as_json, one_format, step
 from hcdv.apps.needs import gaps
 from hcdv.apps.options import COUNT, FILE, of_value
 from hcdv.apps.paying import payout
@@ -131,7 +131,7 @@ def show(run: Path, coalitions: int, *, csv_: bool, json_: bool) -> None:
     from hcdv.apps.summary import facts, text
     from hcdv.store import load, read_about
 
-    _one_format(csv_=csv_, json_=json_)
+    one_format(csv_=csv_, json_=json_)
     if (held := datasets.opened(run)) is not None:
         datasets.show_run(held, coalitions, csv_=csv_, json_=json_)
         return
@@ -230,41 +230,6 @@ def select(
 
 @main.command()
 @_RUN
-@click.option(
-    "-k",
-    type=COUNT,
-    metavar="N",
-    help=(
-        "The N most suspicious rows, doubted or not. Default: those doubted, of which a "
-        "terminal is shown 20."
-    ),
-)
-@_CSV
-@_JSON
-def suspects(run: Path, k: int | None, *, csv_: bool, json_: bool) -> None:
-    """List rows whose label models taught without them contradict, the most suspicious first.
-
-    \b
-    hcdv suspects iris.hcdv
-    hcdv suspects iris.hcdv -k 100 --csv > look-at.csv
-    """  # noqa: D301, click reads the \b itself
-    from hcdv.apps import datasets
-    from hcdv.store import load
-
-    _one_format(csv_=csv_, json_=json_)
-    if (held := datasets.opened(run)) is not None:
-        _print_suspects(held.suspects(k), k, csv_=csv_, json_=json_)
-        return
-    model = load(run)
-    frame = model.suspects(k)
-    frame.insert(1, "id", model.ids_[frame["row"]])
-    if k is None:
-        frame = frame[frame["is_suspect"]]
-    _print_suspects(frame, k, csv_=csv_, json_=json_)
-
-
-@main.command()
-@_RUN
 @click.argument("row")
 @click.option("--by-id", is_flag=True, help="ROW is the id of a row and not its number.")
 @_JSON
@@ -303,6 +268,8 @@ for command in (
     watch,
     payout,
     gaps,
+    candidates.augment,
+    labels.suspects,
 ):
     main.add_command(command)
 main.add_command(bench)
@@ -380,11 +347,6 @@ def _row_of_id(ids: np.ndarray[Any, Any], asked: str) -> int:
     raise DataError(f"ROW must be the id of a row of the run, got {asked!r}. {meant}")
 
 
-def _one_format(*, csv_: bool, json_: bool) -> None:
-    if csv_ and json_:
-        raise click.UsageError("--csv and --json cannot both be given.")
-
-
 def _stem(table: Path) -> str:
     from hcdv.apps.reading import PACKED
 
@@ -392,20 +354,6 @@ def _stem(table: Path) -> str:
         raise click.UsageError("Missing option '--out': a pattern has no name of its own.")
     inner = table.with_suffix("") if table.suffix.lower() in PACKED else table
     return inner.stem
-
-
-def _print_suspects(frame: Any, k: int | None, *, csv_: bool, json_: bool) -> None:
-    """Suspects of a run of either kind; of unnumbered ones a terminal is shown twenty."""
-    from hcdv.apps.summary import suspects_text
-    from hcdv.store import plain
-
-    if csv_:
-        click.echo(frame.to_csv(index=False), nl=False)
-    elif json_:
-        as_json(plain(frame.to_dict("records")))
-    else:
-        n_shown = 20 if k is None else len(frame)
-        click.echo(suspects_text(frame.head(n_shown), max(0, len(frame) - n_shown)))
 
 
 def next_steps(run: Path, found: dict[str, Any]) -> str:

@@ -71,3 +71,9 @@ def step(what: str, *, quiet: bool) -> None:
     """Say what is being done, to a person at a terminal only."""
     if not quiet and sys.stderr.isatty():
         click.echo(f"{what} …", err=True)
+
+
+def one_format(*, csv_: bool, json_: bool) -> None:
+    """Refuse two formats at once."""
+    if csv_ and json_:
+        raise click.UsageError("--csv and --json cannot both be given.")

@@ -36,12 +36,36 @@ def write_rows(
     if output.suffix.lower() == ".txt":
         content = "".join(f"{row}\n" for row in rows.tolist()).encode()
     else:
-        frame = model.to_frame() if table is None else _table(model, output, table)
+        frame = model.to_frame() if table is None else table_of(model, output, table)
         content = _bytes(frame.iloc[rows], output.suffix.lower())
     write_file(output, content, "-o")
 
 
-def _table(model: HCDV, output: Path, table: Path) -> pd.DataFrame:
+def write_some(rows: np.ndarray[Any, Any], output: Path, table: Path, name: str) -> None:
+    """Write some rows of another table, all or nothing; from CSV to CSV every cell as it stands."""
+    if output.suffix.lower() == ".txt" or suffix_of(table) == ".npz":
+        if output.suffix.lower() != ".txt":
+            raise DataError(
+                f"-o must end in .txt, to hold row numbers, for the arrays of '{table}', got "
+                f"'{output}'. X[rows] picks them."
+            )
+        write_file(output, "".join(f"{row}\n" for row in rows.tolist()).encode(), "-o")
+        return
+    both_text = {suffix_of(table), output.suffix.lower()} <= {".csv", ".tsv"}
+    frame = read_frame(table, name, as_text=both_text)
+    write_file(output, _bytes(frame.iloc[rows], output.suffix.lower()), "-o")
+
+
+def write_frame(frame: pd.DataFrame, output: Path) -> None:
+    """Write a whole frame, all or nothing."""
+    if output.suffix.lower() == ".txt":
+        raise DataError(
+            f"-o must end in {', '.join(SUFFIXES[:-1])}, got '{output}': .txt holds row numbers."
+        )
+    write_file(output, _bytes(frame, output.suffix.lower()), "-o")
+
+
+def table_of(model: HCDV, output: Path, table: Path) -> pd.DataFrame:
     """The rows of the table itself; from CSV to CSV every cell as it stands."""
     if suffix_of(table) == ".npz":
         raise DataError(

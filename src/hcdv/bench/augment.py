@@ -9,10 +9,12 @@ Paper: Sec. "Valuation of Augmented Data". What it leaves open, and what is done
   diffusion quarter comes from a small class-conditional VAE that is trained here, a far
   weaker generator, called *generated* for that.
 - Values. `hcdv`, `hcdv κ=0` and `mcds` value candidates against the originals without
-  entering them (`candidates.py`: what each would add as one more row, by the formula of one
+  entering them (`uses/candidates.py`: what each would add as one more row, by the formula of one
   context; none enters a context or the tree); `hcdv by class` ranks them within each class,
-  so that every slice holds all classes evenly. `hcdv joint` values originals and candidates
-  together, as the paper's formula reads. `group shapley` groups by label, as in the paper:
+  so that every slice holds all classes evenly; `hcdv chosen` is the choice of `hcdv augment
+  --keep` (`uses/admission.py`), in its order: the kept, the others, those set aside. `hcdv
+  joint` values originals and candidates together, as the paper's formula reads. `group
+  shapley` groups by label, as in the paper:
   a candidate gets the mean of its class, ties by chance. Rows are seen through the default
   encoder, PCA of the pixels, where the paper has a network trained on the originals.
 - Slices of 1,000: the top, the middle (ranks 4,001 to 5,000) and the bottom. `random` shows
@@ -41,14 +43,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcdv.bench.augmentations import KINDS, Candidates, candidates
-from hcdv.bench.candidates import candidate_parts
 from hcdv.bench.cells import Ask, Key, Record
 from hcdv.bench.datasets import DataSet, load
 from hcdv.bench.methods import Problem, fitted, random_values
 from hcdv.embedding.encoders import AutoEncoder
 from hcdv.engines.local import one_thread_each
+from hcdv.estimator import HCDV
 from hcdv.hierarchy.growth import grow
 from hcdv.intake import unit
+from hcdv.uses.candidates import Parts, as_points, ask, labelled_parts
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -111,9 +114,17 @@ def _pool(folder: Path | None, size: Size, seed: int) -> Pool:
     return pool(load("fashion-mnist", folder), size, seed)
 
 
+def valued_outside(model: HCDV, found: Pool) -> Parts:
+    """The candidates against the originals of a fitted model; labels are class codes."""
+    with one_thread_each():
+        Z = unit(model.encoder_.transform(found.made.X))
+        points = as_points(model.run_, Z, found.made.y)
+        return labelled_parts(model.run_, points, ask(model.run_, points))
+
+
 def _outside(found: Pool, **settings: Any) -> Floats:
     model, _ = fitted(found.problem, **settings)
-    return candidate_parts(model, found.made.X, found.made.y).values
+    return valued_outside(model, found).values
 
 
 def within_classes(values: Floats, y: Rows) -> Floats:
@@ -126,10 +137,18 @@ def within_classes(values: Floats, y: Rows) -> Floats:
     return place / count[y]
 
 
+def _chosen(found: Pool) -> Floats:
+    """As `hcdv augment --keep` ranks them: the kept, the others, those set aside."""
+    model, _ = fitted(found.problem)
+    keep = round(SLICE * len(found.made.y))
+    told = model.score_candidates(found.made.X, found.made.y, keep=keep)
+    return -told["rank"].to_numpy(dtype=np.float64)
+
+
 def _marginals_alone(found: Pool) -> Floats:
     """A flat tree has no coalitions: the mean marginal is all there is."""
     model, _ = fitted(found.problem, branching="flat", **M_ALONE)
-    return candidate_parts(model, found.made.X, found.made.y).marginal
+    return valued_outside(model, found).marginal
 
 
 def _together(found: Pool) -> Floats:
@@ -158,6 +177,7 @@ METHODS: dict[str, Callable[[Pool], Floats]] = {
     "hcdv": _outside,
     "hcdv κ=0": lambda found: _outside(found, consistency_weight=0.0),
     "hcdv by class": lambda found: within_classes(_outside(found), found.made.y),
+    "hcdv chosen": _chosen,
     "hcdv joint": _together,
     "mcds": _marginals_alone,
     "group shapley": _by_class,
@@ -188,10 +208,13 @@ def overlap(found: Pool) -> tuple[NDArray[np.bool_], Floats]:
     return share[leaf[n:]] > 0, share[leaf[n:]]
 
 
+@dataclass(frozen=True)
 class AugmentTable:
     """Accuracy with slices of candidates, ranked by every method."""
 
-    name = "augment"
+    name: str = "augment"
+    size: Size = FULL
+    ways: tuple[str, ...] = ("added", "amplified")
 
     def cells(self, ask: Ask) -> Iterable[Key]:
         """The control of a seed, then its methods."""
@@ -201,19 +224,21 @@ class AugmentTable:
 
     def measured(self, key: Key, ask: Ask) -> Record:
         """Accuracy and make-up of the slices, and the seconds of valuation."""
-        size = FAST if ask.fast else FULL
+        size = FAST if ask.fast else self.size
         found = _pool(ask.data, size, key["seed"])
         record: Record = {"n_originals": size.originals, "n_candidates": size.candidates}
         if key["method"] == CONTROL:
             own = found.problem
             kept = slice(-size.slice, None)  # the last originals are in no training set
-            return {**record, **_taught(found, own.X[kept], own.y[kept], "top")}
+            X, y = own.X[kept], own.y[kept]
+            return {**record, **_taught(found, X, y, "top", self.ways)}
         began = perf_counter()
         values = METHODS[key["method"]](found)
         record["seconds"] = perf_counter() - began
         held, share = overlap(found)
         for name, rows in slices(values).items():
-            record |= _taught(found, found.made.X[rows], found.made.y[rows], name)
+            X, y = found.made.X[rows], found.made.y[rows]
+            record |= _taught(found, X, y, name, self.ways)
             record |= {
                 f"overlap {name}": float(held[rows].mean()),
                 f"originals near {name}": float(share[rows].mean()),
@@ -235,10 +260,12 @@ class AugmentTable:
         """Accuracy and make-up of the slices."""
         from hcdv.bench.augment_page import figure
 
-        return figure(records, folder)
+        return figure(records, folder, self.name)
 
 
-def _taught(found: Pool, X: Any, y: Rows, name: str) -> Record:
+def _taught(
+    found: Pool, X: Any, y: Rows, name: str, ways: tuple[str, ...] = ("added", "amplified")
+) -> Record:
     """Accuracy and minutes with a slice, added once and amplified."""
     from hcdv.bench.downstream import scored, train
 
@@ -247,6 +274,8 @@ def _taught(found: Pool, X: Any, y: Rows, name: str) -> Record:
     times = round(AMPLIFIED * n / n_slice)
     record: Record = {}
     for how, repeats in (("added", 1), ("amplified", times)):
+        if how not in ways:
+            continue
         kept = n - repeats * n_slice
         rows = np.concatenate([own.X[:kept], np.tile(X, (repeats, 1, 1))])
         labels = np.concatenate([own.y[:kept], np.tile(y, repeats)])

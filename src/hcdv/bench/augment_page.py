@@ -41,6 +41,8 @@ def page(records: list[Record]) -> str:
         ("added", "added once"),
         ("amplified", "amplified to 30 % of the rows"),
     ):
+        if not any(f"{how} top" in record for record in records):
+            continue
         parts += [f"## The slice {said}", table(records, _accuracy(how), beside=[CONTROL])]
     return "\n\n".join(
         [
@@ -95,7 +97,7 @@ def _protocol() -> list[str]:
     return ["## Protocol", (protocol.__doc__ or "").partition("\n\n")[2].strip()]
 
 
-def figure(records: list[Record], folder: Path) -> list[Path]:
+def figure(records: list[Record], folder: Path, stem: str = "augment") -> list[Path]:
     """Accuracy with every slice, added and amplified, and the mix of the top slice."""
     need("matplotlib", extra="bench", what="drawing a table")
     from matplotlib.figure import Figure
@@ -103,13 +105,14 @@ def figure(records: list[Record], folder: Path) -> list[Path]:
     names = [name for name in METHODS if any(r["method"] == name for r in records)]
     if not names:
         return []
-    drawn = Figure(figsize=(11.0, 3.6), layout="constrained")
-    added, amplified, mix = drawn.subplots(1, 3)
-    for panel, how in ((added, "added"), (amplified, "amplified")):
+    ways = [how for how in ("added", "amplified") if f"{how} top" in records[0]]
+    drawn = Figure(figsize=(4.0 * len(ways) + 3.0, 3.6), layout="constrained")
+    *panels, mix = drawn.subplots(1, len(ways) + 1)
+    for panel, how in zip(panels, ways, strict=True):
         _dots(panel, records, names, how)
         panel.set_title(f"slice {how}", fontsize=10)
-    added.set_ylabel("test accuracy, %")
-    marks, labels = added.get_legend_handles_labels()
+    panels[0].set_ylabel("test accuracy, %")
+    marks, labels = panels[0].get_legend_handles_labels()
     drawn.legend(marks, labels, loc="outside lower left", ncols=4, fontsize=8)
     bottom = np.zeros(len(names))
     for kind in KINDS:
@@ -119,10 +122,10 @@ def figure(records: list[Record], folder: Path) -> list[Path]:
     mix.set_title("mix of the top slice, %", fontsize=10)
     marks, labels = mix.get_legend_handles_labels()
     drawn.legend(marks, labels, loc="outside lower right", ncols=4, fontsize=8)
-    for panel in (added, amplified, mix):
+    for panel in (*panels, mix):
         panel.tick_params(axis="x", rotation=40, labelsize=8)
         panel.spines[["top", "right"]].set_visible(False)
-    path = folder / "augment.png"
+    path = folder / f"{stem}.png"
     drawn.savefig(path, dpi=150)
     return [path]
 

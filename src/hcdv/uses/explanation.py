@@ -88,7 +88,7 @@ def explain(run: Run, i: int, given: Given | None = None) -> Explanation:
     ):
         step["description"] = words(traits)
     doubted = suspects(run).set_index("row").loc[i].to_dict()
-    supporters, opponents = _neighbours(run, i)
+    supporters, opponents = neighbours(run, i)
     return Explanation(
         i, _plain(run.ids[i]), float(values[i]), float(run.stderr[i]),
         int(np.sum(values > values[i])) + 1, run.n_rows,
@@ -99,7 +99,7 @@ def explain(run: Run, i: int, given: Given | None = None) -> Explanation:
     )  # fmt: skip
 
 
-def _neighbours(run: Run, i: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def neighbours(run: Run, i: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Nearest rows by cosine, of its label and of others; for numbers, above and below it."""
     Z, labels, values = run.embedding, run.labels, run.values
     cosine = Z @ Z[i]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hcdv.errors import ParameterError
+from hcdv.uses.second_look import second_look
 from hcdv.valuation.calibration import margins
 
 if TYPE_CHECKING:
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
 LIKELY = 0.5  # the chance from which a label is rather wrong than right
 
 
-def suspects(run: Run, k: int | None = None) -> pd.DataFrame:
+def suspects(run: Run, k: int | None = None, *, twice: bool = False) -> pd.DataFrame:
     """row, score, probability, is_suspect, given, suggested; most suspicious first.
 
     probability: the chance that the given label is wrong, as models taught without the row
     and the data themselves have it (`valuation/calibration.py`). score: its log-odds, above
     0 where wrong is likelier than right. A suspect is such a row, if the models have
-    another label for it.
+    another label for it. twice: in the order of a second look, by models taught with less of
+    the doubted (`second_look.py`).
     """
     import pandas as pd
 
@@ -32,17 +34,20 @@ def suspects(run: Run, k: int | None = None) -> pd.DataFrame:
     doubts = run.valuation.doubts
     points = run.case.points
     score = doubts.curve.log_odds(margins(doubts.scores, points), points.target)
-    is_suspect = doubts.chance > LIKELY
+    chance, look = doubts.chance, second_look(run) if twice else None
+    if look is not None:
+        score, chance = look.score, look.chance
+    is_suspect = chance > LIKELY
     if run.target.classes is None:
         suggested = doubts.scores[0] * run.target.scale + run.target.centre
     else:
-        best = np.argmax(doubts.scores, axis=0)
+        best = np.argmax(doubts.scores, axis=0) if look is None else look.best
         suggested = run.target.classes[best]
         is_suspect &= best != run.target.coded(run.target.labels)
     order = np.argsort(-score, kind="stable")
     frame = pd.DataFrame(
         {
-            "row": run.position, "score": score, "probability": doubts.chance,
+            "row": run.position, "score": score, "probability": chance,
             "is_suspect": is_suspect, "given": run.target.labels, "suggested": suggested,
         }
     )  # fmt: skip

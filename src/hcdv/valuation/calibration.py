@@ -67,6 +67,18 @@ class Curve:
         of = self._index(label)
         return logit(self.rates[of]) - self.offset[of] - self.slope[of] * margin
 
+    def of_labels(
+        self, scores: NDArray[np.floating], share: NDArray[np.floating]
+    ) -> Floats:
+        """The chance of every class to be the right one of rows without a label, (C, m).
+
+        share: of the classes among labels, the odds of each before anything is asked.
+        """
+        before = logit(np.clip(share, 1e-6, 1 - 1e-6))[:, None]
+        odds = before + self.offset[:, None] + self.slope[:, None] * of_every_class(scores)
+        chance = expit(np.clip(odds, -_STEEPEST, _STEEPEST))
+        return chance / chance.sum(axis=0)
+
     def excess(self, chance: NDArray[np.floating], label: NDArray[Any]) -> Floats:
         """Doubt above half of what a label is doubted before anything is known of its row."""
         return np.maximum(chance - self.rates[self._index(label)] / 2, 0.0)
@@ -101,10 +113,10 @@ def margins(scores: NDArray[np.floating], points: Points) -> Floats:
     """Margin of each row's own label in the mean scores (C, n)."""
     if not points.n_classes:
         return -np.abs(points.target - scores[0])
-    return _of_every_class(scores)[points.target, np.arange(scores.shape[1])]
+    return of_every_class(scores)[points.target, np.arange(scores.shape[1])]
 
 
-def _of_every_class(scores: NDArray[np.floating]) -> Floats:
+def of_every_class(scores: NDArray[np.floating]) -> Floats:
     """(C, n) the score of each class less the best other's."""
     scores = scores.astype(np.float64)
     second, first = np.partition(scores, -2, axis=0)[-2:]
@@ -125,7 +137,7 @@ def calibrated(scores: NDArray[np.floating], points: Points) -> Curve:
         theta = _pooled(numbers)
         return Curve(*(np.array([x]) for x in _natural(theta)))
     n = min(len(points), max(_MOST // points.n_classes, 1000))
-    code, every = points.target[:n], _of_every_class(scores[:, :n])
+    code, every = points.target[:n], of_every_class(scores[:, :n])
     samples = _of_labels(code, every)
     whole = Sample(
         np.concatenate([one.given for one in samples]),

@@ -10,7 +10,7 @@ leave-one-out, and Beta(β, α) the Beta(α, β) semivalue. Both ends, |S| = 0 a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,10 @@ class Contexts:
     def uniforms(self, order: int, key: NDArray[np.uint64]) -> NDArray[np.float64]:
         """u(seed, r, key) of some rows."""
         return hashed_uniform(key, self.seed, int(self.stream[order]))
+
+    def of_nobody(self) -> Contexts:
+        """The same contexts, for rows that none of them holds: nobody is below 0."""
+        return replace(self, p=np.zeros_like(self.p))
 
     def members(self, key: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Which rows every context holds, (R, L, b)."""

@@ -31,7 +31,12 @@ from hcdv.valuation.marginals import point_marginals
 from hcdv.valuation.moments import Moments, judge_moments, metric_of_models
 from hcdv.valuation.points import Case, Judge, Points
 from hcdv.valuation.probe import Coefficients, ProbeGame, coefficients, sketch_columns
-from hcdv.valuation.statistics import Statistics, context_statistics, group_statistics
+from hcdv.valuation.statistics import (
+    Statistics,
+    context_statistics,
+    group_statistics,
+    row_dtype,
+)
 from hcdv.valuation.utility import LeastSquares, Neighbours
 
 Quantity = Callable[[NDArray[np.floating]], NDArray[np.floating] | np.floating]
@@ -300,6 +305,23 @@ class Probe:
             barred,
             n_jobs=n_jobs,
         )
+
+    def outside(
+        self, case: Case, contexts: Contexts, points: Points, seed: int, n_jobs: int | None
+    ) -> Batches:
+        """What rows outside the data would add to its contexts, in the one view there is."""
+        judge_of = contexts.stream % len(case.judges)
+        barred = ~np.array([case.judges[k].eligible for k in judge_of])
+        kept = Kept(NOTHING, 0, contexts=contexts, barred=barred)
+        stats = self.once(f"contexts 0 {contexts.stream[0]}", case, kept, n_jobs)
+        n = len(case.points)
+        asked = self.asked(0, contexts, judge_of, stats, n, seed, n_jobs)
+        found = point_marginals(
+            points, self.features[0], contexts.of_nobody(), asked,
+            [self.moments[k] for k in judge_of], np.zeros((contexts.n_orders, 1), dtype=bool),
+            dtype=row_dtype(n, self.features[0].width), n_jobs=n_jobs,
+        )  # fmt: skip
+        return Batches(found, judge_of)
 
     def asked(
         self,

@@ -40,7 +40,7 @@ def value_semivalue(
     everyone = np.ones((1, len(upper.players)), dtype=bool)
     ends = game(np.concatenate([~everyone, everyone]))
     found = assemble(case, tree, plan, probe, flat.mean(), ends[1] - ends[0])
-    scale = _pair_scale(plan.semivalue)
+    scale = pair_scale(plan.semivalue)
     parts = found.parts | {"dispersion": scale * found.parts["dispersion"]}
     nothing = np.full(tree.n_nodes, np.nan)
     notes = {
@@ -55,7 +55,7 @@ def value_semivalue(
     )  # fmt: skip
 
 
-def _pair_scale(semivalue: str | tuple[float, float]) -> float:
+def pair_scale(semivalue: str | tuple[float, float]) -> float:
     """How a pair's dividend is paid relative to Shapley's half: twice the mean of p."""
     if isinstance(semivalue, str):
         return {"shapley": 1.0, "banzhaf": 1.0, "loo": 2.0}[semivalue]
