@@ -260,9 +260,8 @@ def source_lines(run: dict[str, Any]) -> list[tuple[str, str]]:
     """Where the rows are from, and which run this is."""
     source = run.get("source") or {}
     lines = [(str(name), said(each, 200)) for name, each in source.items() if each]
-    for name in ("folder", "created"):
-        if run.get(name):
-            lines.append(("run" if name == "folder" else "valued", said(run[name], 200)))
+    names = {"folder": "run", "created": "valued"}
+    lines += [(told, said(run[name], 200)) for name, told in names.items() if run.get(name)]
     if run.get("sha256"):
         lines.append(("record of the run", f"sha256 {run['sha256'][:32]}…"))
     return lines

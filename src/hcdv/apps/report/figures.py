@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 WIDTH, HEIGHT = 400.0, 240.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 10.0, 10.0, 34.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 20.0, 10.0, 34.0
 _ROW = 26.0  # height of a class among the values
 _NAME = 96.0  # room for its name
 
@@ -84,11 +85,13 @@ def bar(pieces: Sequence[float]) -> list[dict[str, float]]:
             "x": (min(a, b) - low) / reach * WIDTH, "width": abs(b - a) / reach * WIDTH,
             "is_below": float(b < a),
         }
-        for a, b in zip(ends, ends[1:], strict=False)
+        for a, b in pairwise(ends)
     ]  # fmt: skip
 
 
-def hills(spread: dict[str, Any], tell: Callable[[float], str]) -> dict[str, Any]:
+def hills(
+    spread: dict[str, Any], unit: float, tell: Callable[[float], str]
+) -> dict[str, Any]:
     """A hill for every class over one axis of values, even near zero and logarithmic far out."""
     edges = np.asarray(spread["edges"])
     low, high = float(edges[0]), float(edges[-1])
@@ -113,7 +116,7 @@ def hills(spread: dict[str, Any], tell: Callable[[float], str]) -> dict[str, Any
     bottom = _TOP + len(rows) * _ROW
     marks = [
         (place(math.asinh(v / spread["scale"])), tell(v))
-        for v in _asinh_ticks(low, high, spread["scale"])
+        for v in _asinh_ticks(low, high, spread["scale"], unit)
     ]
     return {
         "rows": rows, "height": bottom + 30, "bottom": bottom, "zero": place(0.0),
@@ -121,10 +124,10 @@ def hills(spread: dict[str, Any], tell: Callable[[float], str]) -> dict[str, Any
     }  # fmt: skip
 
 
-def _asinh_ticks(low: float, high: float, scale: float) -> list[float]:
+def _asinh_ticks(low: float, high: float, scale: float, unit: float) -> list[float]:
     """Zero, and powers of ten on either side as far as the axis goes."""
     found = [0.0]
-    power = 10.0 ** math.ceil(math.log10(scale) - 0.3)
+    power = unit * 10.0 ** math.ceil(math.log10(scale / unit) - 0.5)
     for _ in range(6):
         found += [v for v in (power, -power) if low <= math.asinh(v / scale) <= high]
         power *= 10
@@ -140,7 +143,9 @@ def _apart(marks: list[tuple[float, str]], least: float = 38.0) -> list[tuple[fl
     return kept
 
 
-def heat(certainty: dict[str, Any], tell: Callable[[float], str]) -> dict[str, Any]:
+def heat(
+    certainty: dict[str, Any], unit: float, tell: Callable[[float], str]
+) -> dict[str, Any]:
     """Cells of a grid of counts as squares of an opacity; ticks of value and error."""
     x_edges, y_edges = np.asarray(certainty["x_edges"]), np.asarray(certainty["y_edges"])
     count = np.asarray(certainty["count"], dtype=float)
@@ -159,10 +164,13 @@ def heat(certainty: dict[str, Any], tell: Callable[[float], str]) -> dict[str, A
     scale = certainty["scale"]
     marks = [
         (place_x(math.asinh(v / scale)), tell(v))
-        for v in _asinh_ticks(float(x_edges[0]), float(x_edges[-1]), scale)
+        for v in _asinh_ticks(float(x_edges[0]), float(x_edges[-1]), scale, unit)
     ]
-    powers = range(math.ceil(y_edges[0]), math.floor(y_edges[-1]) + 1)
-    few = [10.0**p for p in powers] or [10.0 ** float((y_edges[0] + y_edges[-1]) / 2)]
+    shift = math.log10(unit)
+    powers = range(math.ceil(y_edges[0] - shift), math.floor(y_edges[-1] - shift) + 1)
+    few = [unit * 10.0**p for p in powers] or [
+        10.0 ** float((y_edges[0] + y_edges[-1]) / 2)
+    ]
     return {
         "cells": cells, "x_ticks": _apart(marks),
         "y_ticks": [(place_y(math.log10(v)), tell(v).lstrip("+")) for v in few],

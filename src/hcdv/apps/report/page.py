@@ -1,4 +1,4 @@
-"""One HTML file from the facts of a report: nothing is fetched, and nothing in it can run but its own script."""
+"""One HTML file from the facts of a report: it fetches nothing and runs its own script alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def page(report: dict[str, Any]) -> str:
     return _template().render(
         r=report, mark=MARK, style=style, script=script, style_hash=_sha256(style),
         script_hash=_sha256(script), data=_for_script(report), worth=worth, said=verdict.said,
-        drawn=_drawn(report, worth), title=title(report), signed=signed,
+        drawn=_drawn(report, worth), title=title(report), signed=signed, chance=chance,
     )  # fmt: skip
 
 
@@ -46,9 +46,26 @@ class Worth:
         if not self.is_average:
             return signed(f"{share:+.2e}")
         size = abs(share)
-        digits = 0 if size >= 20 else 1 if size >= 2 else 2 if size >= 0.095 else 3
+        digits = 0 if size >= 9.95 else 1 if size >= 2 else 2 if size >= 0.095 else 3
         text = f"{share:+,.{digits}f}"
         return signed(f"{share:+.0e}" if float(text.replace(",", "")) == 0 else text) + "×"
+
+    def tick(self, value: float) -> str:
+        """As short as can be."""
+        share = value / self.size
+        if share == 0:
+            return "0"
+        text = f"{share:+.2g}" if 1e-3 <= abs(share) < 100 else f"{share:+,.0f}"
+        if not self.is_average or abs(share) < 1e-3:
+            text = f"{share:+.0e}"
+        return signed(text) + ("×" if self.is_average else "")
+
+
+def chance(probability: float) -> str:
+    """A chance; none is told as certain."""
+    if probability > 0.999:
+        return "over 99.9 %"
+    return f"{100 * probability:.1f} %"
 
 
 def signed(text: str) -> str:
@@ -57,20 +74,24 @@ def signed(text: str) -> str:
 
 
 def title(report: dict[str, Any]) -> str:
-    """What the rows are called: the file's name, or what the source says."""
+    """The question that the page answers, with the name of the file if there is one."""
     table = str(report["source"].get("table") or "")
-    return Path(table).name or table or f"{report['n_rows']:,} rows"
+    name = Path(table).name or table
+    return (
+        f"What the rows of {name} are worth"
+        if name
+        else f"What {report['n_rows']:,} rows are worth"
+    )
 
 
 def _drawn(report: dict[str, Any], worth: Worth) -> dict[str, Any]:
     """Every figure that needs no script."""
     parts = [part["value"] for part in report["surplus"]["parts"]]
     found: dict[str, Any] = {
-        "parts": figures.bar(parts),
-        "groups": _groups(report["tree"]),
-        "hills": figures.hills(report["spread"], worth),
-        "heat": figures.heat(report["certainty"], worth),
-    }
+        "parts": figures.bar(parts), "groups": _groups(report["tree"]),
+        "hills": figures.hills(report["spread"], worth.size, worth.tick),
+        "heat": figures.heat(report["certainty"], worth.size, worth.tick),
+    }  # fmt: skip
     curves = report["curves"]
     if "share" in curves:
         percent = curves["metric"] != "auc"
@@ -116,7 +137,9 @@ def in_words(tree: dict[str, Any], at: int) -> str:
     if tree.get("name") and tree["name"][at]:
         return str(tree["name"][at])
     traits = (tree.get("traits") or [[]] * (at + 1))[at]
-    return ", ".join(trait[0] for trait in traits) or str(tree["mix"][at])
+    mix = str(tree["mix"][at])
+    said = mix if mix.startswith("mean ") else f"label {mix}"
+    return ", ".join(trait[0] for trait in traits) or said
 
 
 def _for_script(report: dict[str, Any]) -> str:

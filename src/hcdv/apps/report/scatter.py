@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def _labels(model: HCDV) -> tuple[list[str], NDArray[np.intp], dict[str, float] 
         return names, code, None
     edges = np.quantile(labels, [0.2, 0.4, 0.6, 0.8])
     ends = [float(labels.min()), *edges.tolist(), float(labels.max())]
-    names = [f"{low:.4g} to {high:.4g}" for low, high in zip(ends, ends[1:], strict=False)]
+    names = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(ends)]
     return names, np.searchsorted(edges, labels), {"low": ends[0], "high": ends[-1]}
 
 

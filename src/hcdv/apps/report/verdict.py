@@ -50,18 +50,23 @@ def _headline(report: dict[str, Any]) -> str:
     return f"{good}, and no label is more likely wrong than right."
 
 
+def _judges(report: dict[str, Any]) -> str:
+    """A word on the rows that score, where their labels are as doubtful as all others."""
+    if report["is_judged_by_itself"] and report["share_wrong"] >= _MANY:
+        return ", whose labels are as given, wrong ones among them"
+    return ""
+
+
 def _worth(report: dict[str, Any]) -> list[str]:
     total, n = report["surplus"]["total"], report["n_rows"]
-    found = [
-        f"Together the {n:,} rows are worth {total:+.3f} over having no data, {total / n:+.2e} "
-        "a row on average."
-    ]
+    together = f"Together the {n:,} rows are worth {total:+.3f} over having no data"
+    found = [f"{together}, {total / n:+.2e} a row on average."]
     curves = report.get("curves") or {}
     if "whole" in curves:
         metric, whole, empty = (curves[key] for key in ("metric", "whole", "empty"))
         found.append(
-            f"The built-in probe taught with all of them is {said(metric, whole)}; without any "
-            f"it would be {said(metric, empty)}."
+            f"The built-in probe taught with all of them is {said(metric, whole)}"
+            f"{_judges(report)}; without any it would be {said(metric, empty)}."
         )
         enough = _enough(curves)
         if enough is not None:

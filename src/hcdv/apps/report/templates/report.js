@@ -18,11 +18,11 @@
     if (share === 0) return "0";
     if (!facts.unit.is_average) return sign((share > 0 ? "+" : "") + share.toExponential(2));
     const size = Math.abs(share);
-    const digits = size >= 20 ? 0 : size >= 2 ? 1 : size >= 0.095 ? 2 : 3;
+    const digits = size >= 9.95 ? 0 : size >= 2 ? 1 : size >= 0.095 ? 2 : 3;
     return sign((share > 0 ? "+" : "") + share.toFixed(digits)) + "×";
   };
   const plainly = (value, digits = 4) =>
-    value === null ? "–" : sign((value > 0 ? "+" : "") + value.toPrecision(digits));
+    value === null ? "–" : Math.abs(value) < 1e-12 ? "0" : sign((value > 0 ? "+" : "") + value.toPrecision(digits));
   const count = (n) => n.toLocaleString("en-US");
 
   const colour = (name) => {
@@ -64,7 +64,7 @@
     if (at === 0) return "all rows";
     if (tree.name && tree.name[at]) return tree.name[at];
     const traits = tree.traits ? tree.traits[at] : [];
-    return traits.length ? traits.map((each) => each[0]).join(", ") : tree.mix[at];
+    return traits.length ? traits.map((each) => each[0]).join(", ") : `${facts.plane.numbers ? "target" : "label"} ${tree.mix[at]}`;
   };
   const spoken = (at) =>
     `group ${tree.id[at]}: ${words(at)}; ${count(tree.size[at])} rows, ${worth(perRow(at))} a row`;
@@ -149,7 +149,7 @@
     const list = make("dl", undefined, "pair");
     pair(list, "rows", count(tree.size[at]));
     const all = facts.surplus.total > 0 ? ` (${Math.round((100 * tree.value[at]) / facts.surplus.total)} % of all)` : "";
-    pair(list, "worth", `${plainly(tree.value[at])} ± ${(tree.stderr[at] || 0).toPrecision(1)}${sign(all)}`);
+    pair(list, "worth", `${plainly(tree.value[at])} ± ${tree.stderr[at] > 1e-12 ? tree.stderr[at].toPrecision(1) : "0"}${sign(all)}`);
     pair(list, "a row", worth(perRow(at)));
     if (tree.as_player[at] !== null && at !== 0) pair(list, "as one player", plainly(tree.as_player[at]));
     for (const name of ["utility", "dispersion", "consistency"]) pair(list, name, plainly(tree[name][at], 3));
