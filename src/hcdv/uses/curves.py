@@ -54,8 +54,11 @@ class Curves:
         return float(self.best[0])
 
 
-def value_curves(run: Run, n_steps: int = N_STEPS) -> Curves:
-    """Teach the probe with growing shares of the rows, by value, by chance and as selected."""
+def value_curves(run: Run, n_steps: int = N_STEPS) -> list[Curves]:
+    """Teach the probe with growing shares of the rows, by value, by chance and as selected.
+
+    By the metric of the run first; where that is the loss, by accuracy as well.
+    """
     n = run.n_rows
     n_steps = min(n_steps, n)
     by_value = np.argsort(-run.valuation.values, kind="stable")
@@ -69,25 +72,34 @@ def value_curves(run: Run, n_steps: int = N_STEPS) -> Curves:
         (_slices(by_chance, n_steps), n_steps),
         (code, member.shape[1]),
     ]
-    total = np.zeros(3 * n_steps + len(kept))
+    metrics = _metrics(run)
+    total = np.zeros((len(metrics), 1 + 3 * n_steps + len(kept)))
     for k, judge in enumerate(run.case.judges):
         sums = [_slice_sums(run, judge, code, count) for code, count in rounds]
         prefix = _prefixes(sums[0])
         models = np.concatenate([
+            np.zeros((1, *prefix.cross.shape[1:])),
             solve(prefix, run.valuation.probe.ridge),
             solve(_rest(prefix), run.valuation.probe.ridge),
             solve(_prefixes(sums[1]), run.valuation.probe.ridge),
             solve(_unions(sums[2], member), run.valuation.probe.ridge)[: len(kept)],
         ])  # fmt: skip
-        total += _scored(run, judge, k, models)
+        total += _scored(run, judge, k, models, metrics)
     total /= len(run.case.judges)
+    shares = np.array([number_kept(share, "quota", n) / n for share in kept])
+    return [_curves(*each, n_steps, shares) for each in zip(metrics, total, strict=True)]
+
+
+def _curves(
+    metric: str, scored: NDArray[np.float64], n_steps: int, shares: NDArray[np.float64]
+) -> Curves:
+    """Scores of one metric, in the order in which the models were taught."""
+    empty, total = scored[0], scored[1:]
     best, rest, random = total[: 3 * n_steps].reshape(3, n_steps)
-    empty = _scored(run, run.case.judges[0], 0, np.zeros_like(_one_model(run)))[0]
     return Curves(
-        _metric(run), np.arange(n_steps + 1) / n_steps, np.r_[empty, best],
+        metric, np.arange(n_steps + 1) / n_steps, np.r_[empty, best],
         np.r_[rest[::-1], best[-1]], np.r_[empty, random],
-        np.array([number_kept(share, "quota", n) / n for share in kept]),
-        total[3 * n_steps :],
+        shares, total[3 * n_steps :],
     )  # fmt: skip
 
 
@@ -115,12 +127,12 @@ def discovery(order: NDArray[np.integer], is_wrong: NDArray[np.bool_]) -> Discov
     )  # fmt: skip
 
 
-def _metric(run: Run) -> str:
-    """The share of right answers says more to a person than the loss."""
+def _metrics(run: Run) -> tuple[str, ...]:
+    """What values are made of, and what says more to a person."""
     metric = run.plan.metric
-    if metric in ("loss", "r2"):
-        return "accuracy" if run.case.points.n_classes else "r2"
-    return metric
+    if not run.case.points.n_classes:
+        return ("r2",)
+    return ("loss", "accuracy") if metric == "loss" else (metric,)
 
 
 def _slices(order: NDArray[np.intp], n_steps: int) -> NDArray[np.intp]:
@@ -179,18 +191,16 @@ def _unions(sums: Statistics, member: NDArray[np.float64]) -> Statistics:
     )
 
 
-def _one_model(run: Run) -> NDArray[np.float64]:
-    width = run.valuation.probe.features[0].width
-    return np.zeros((1, width, run.case.points.width))
-
-
 def _scored(
-    run: Run, judge: Judge, k: int, models: NDArray[np.float64]
+    run: Run, judge: Judge, k: int, models: NDArray[np.float64], metrics: tuple[str, ...]
 ) -> NDArray[np.float64]:
-    """The metric of models on a judge's rows; of very many rows, on an even part of them."""
+    """Metrics of models on a judge's rows; of very many rows, on an even part of them."""
     points, probe = judge.points, run.valuation.probe
     most = min(_SCORED, max(64, _SCORES // (len(models) * points.width)))
     if len(points) > most:
         points = points.take(np.arange(most) * len(points) // most)
     features = probe.features[judge.view]
-    return metric_of_models(_metric(run), models, points, features, probe.moments[k])
+    return np.stack([
+        metric_of_models(metric, models, points, features, probe.moments[k])
+        for metric in metrics
+    ])  # fmt: skip

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 _HELD = 10**6  # rows behind distributions; beyond, every so many-th
 _COLUMNS = ["row", "value", "stderr", "label", "doubt", "suggested"]
-_CHANGED = "The files that were valued are no longer there as they were, so rows are told by number."
+_CHANGED = (
+    "The files that were valued are not there any more as they were: rows go by number."
+)
 _NO_VECTORS = "The vectors of a data set's rows are not kept with its run"
 
 
@@ -67,10 +69,9 @@ def dataset_report_facts(
             sample["value"].to_numpy(), sample["stderr"].to_numpy()
         ),
         "is_judged_by_itself": run.about["source"]["validation"] is None,
-        "curves": {
-            "why_not": f"{_NO_VECTORS}, so models of fewer rows are not taught here: value a "
-            "sample as a table to see them."
-        },
+        "curves": [],
+        "why_no_curves": f"{_NO_VECTORS}, so models of fewer rows are not taught here: value a "
+        "sample as a table to see them.",
         "discovery": None if wrong is None else _discovery(run, wrong),
         "settings": [(name, said(str(each), 120)) for name, each in run.about["settings"].items()],
         "provenance": [*source_lines(folder), *made_with(run.about["versions"])],

@@ -68,7 +68,8 @@ def report_facts(
             "certainty": certainty_facts(
                 frame["value"].to_numpy(), frame["stderr"].to_numpy()
             ),
-            "curves": curve_facts(curves),
+            "curves": [curve_facts(each) for each in curves],
+            "why_no_curves": None,
             "is_judged_by_itself": not all(
                 j.eligible.all() for j in model.run_.case.judges
             ),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hcdv.apps.report import figures, verdict
+from hcdv.apps.report.verdict import signed
 
 MARK = (
     "<!-- a report of hcdv -->"  # by which a file is known to be one, and may be replaced
@@ -64,13 +65,8 @@ class Worth:
 def chance(probability: float) -> str:
     """A chance; none is told as certain."""
     if probability > 0.999:
-        return "over 99.9 %"
+        return "> 99.9 %"
     return f"{100 * probability:.1f} %"
-
-
-def signed(text: str) -> str:
-    """With a minus sign as long as a plus sign."""
-    return text.replace("-", "−")
 
 
 def title(report: dict[str, Any]) -> str:
@@ -92,23 +88,7 @@ def _drawn(report: dict[str, Any], worth: Worth) -> dict[str, Any]:
         "hills": figures.hills(report["spread"], worth.size, worth.tick),
         "heat": figures.heat(report["certainty"], worth.size, worth.tick),
     }  # fmt: skip
-    curves = report["curves"]
-    if "share" in curves:
-        percent = curves["metric"] != "auc"
-        share = curves["share"]
-        without = [1 - each for each in share]
-        found["removal"] = figures.chart(
-            [
-                ("any", without, curves["random"]), ("worst", without, curves["best"]),
-                ("best", without, curves["worst"]),
-            ], percent=percent,
-        )  # fmt: skip
-        found["addition"] = figures.chart(
-            [
-                ("any", share, curves["random"]), ("worst", share, curves["worst"]),
-                ("best", share, curves["best"]),
-            ], dots=(curves["selected_share"], curves["selected"]), percent=percent,
-        )  # fmt: skip
+    found["curves"] = [_curves(each) for each in report["curves"]]
     if report.get("discovery"):
         both = report["discovery"]
         found["discovery"] = figures.chart([
@@ -117,6 +97,25 @@ def _drawn(report: dict[str, Any], worth: Worth) -> dict[str, Any]:
             ("best", both["doubt"]["looked"], both["doubt"]["found"]),
         ])  # fmt: skip
     return found
+
+
+def _curves(curves: dict[str, Any]) -> dict[str, Any]:
+    """Removal and addition: the same models, read from either end."""
+    percent, share = curves["metric"] != "auc", curves["share"]
+    without = [1 - each for each in share]
+    removal = figures.chart(
+        [
+            ("any", without, curves["random"]), ("worst", without, curves["best"]),
+            ("best", without, curves["worst"]),
+        ], percent=percent,
+    )  # fmt: skip
+    addition = figures.chart(
+        [
+            ("any", share, curves["random"]), ("worst", share, curves["worst"]),
+            ("best", share, curves["best"]),
+        ], dots=(curves["selected_share"], curves["selected"]), percent=percent,
+    )  # fmt: skip
+    return {"removal": removal, "addition": addition}
 
 
 def _groups(tree: dict[str, Any]) -> list[dict[str, Any]]:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from hcdv.estimator import HCDV
 
 MOST_POINTS = 20_000  # beyond, points would only cover each other
-GRID = (360, 270)  # cells of a density, width and height
+GRID = (360, 270)  # cells of a density at most, width and height
+_ROWS_A_CELL = 1.5  # on average over the frame, where rows are few
 _REACH = 0.99  # quantile of |asinh(value/scale)| at which the colours end
 _FULL = 16  # rows of a cell whose share of suspects is told at full strength
 
@@ -80,7 +81,8 @@ def _pictures(
     is_suspect: NDArray[np.bool_],
 ) -> dict[str, str]:  # fmt: skip
     """Densities whose colour says what lies there, and whose opacity how much of it."""
-    grid = density(at, *GRID)
+    size = min(1.0, np.sqrt(len(at) / _ROWS_A_CELL / np.prod(GRID)))
+    grid = density(at, *(round(side * size) for side in GRID))
     share_wrong = np.nan_to_num(grid.mean(is_suspect.astype(np.float64)))
     doubted = np.clip(share_wrong * np.minimum(1.0, grid.count / _FULL) * 2.0, 0.0, 1.0)
     gray, red = (np.array(rgb(each), dtype=np.float64) for each in ("#a3a3a3", SUSPECT))
@@ -96,7 +98,7 @@ def _pictures(
 def _picture(colour: NDArray[np.uint8], grid: Density) -> str:
     """Colours rounded and with an opacity of few steps, so that the file stays small."""
     most = np.log1p(grid.count.max())
-    opacity = np.where(grid.count > 0, 0.25 + 0.75 * np.log1p(grid.count) / most, 0.0)
+    opacity = np.where(grid.count > 0, 0.35 + 0.65 * np.log1p(grid.count) / most, 0.0)
     alpha = (np.rint(opacity * 15) * 17).astype(np.uint8)
     rounded = (colour & 0xF0) | (colour >> 4)
     rounded[grid.count == 0] = 0

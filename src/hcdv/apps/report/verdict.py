@@ -13,6 +13,7 @@ _SHARE = {
     "accuracy": "right on {0:.1%} of the validation rows",
     "balanced_accuracy": "right on {0:.1%} of the validation rows, each class counted alike",
     "auc": "at an area under the ROC curve of {0:.3f}",
+    "loss": "rid of {0:.1%} of a blind guess's error",
     "r2": "explaining {0:.1%} of the variance",
 }
 
@@ -29,7 +30,12 @@ def verdict(report: dict[str, Any]) -> dict[str, Any]:
 
 def said(metric: str, figure: float) -> str:
     """A metric's figure as part of a sentence."""
-    return _SHARE[metric].format(figure)
+    return _SHARE[metric].format(round(figure, 4) + 0.0)
+
+
+def signed(text: str) -> str:
+    """With a minus sign as long as a plus sign."""
+    return text.replace("-", "−")
 
 
 def _headline(report: dict[str, Any]) -> str:
@@ -52,37 +58,40 @@ def _headline(report: dict[str, Any]) -> str:
 
 def _judges(report: dict[str, Any]) -> str:
     """A word on the rows that score, where their labels are as doubtful as all others."""
-    if report["is_judged_by_itself"] and report["share_wrong"] >= _MANY:
+    many_wrong = report["n_suspects"] > 0 and report["share_wrong"] >= _MANY
+    if report["is_judged_by_itself"] and many_wrong:
         return ", whose labels are as given, wrong ones among them"
     return ""
 
 
 def _worth(report: dict[str, Any]) -> list[str]:
     total, n = report["surplus"]["total"], report["n_rows"]
-    together = f"Together the {n:,} rows are worth {total:+.3f} over having no data"
-    found = [f"{together}, {total / n:+.2e} a row on average."]
-    curves = report.get("curves") or {}
-    if "whole" in curves:
+    together = (
+        f"Together the {n:,} rows are worth {signed(f'{total:+.3f}')} over having no data"
+    )
+    found = [f"{together}, {signed(f'{total / n:+.2e}')} a row on average."]
+    if report["curves"]:
+        curves = report["curves"][-1]  # the one that says most to a person
         metric, whole, empty = (curves[key] for key in ("metric", "whole", "empty"))
         found.append(
             f"The built-in probe taught with all of them is {said(metric, whole)}"
             f"{_judges(report)}; without any it would be {said(metric, empty)}."
         )
-        enough = _enough(curves)
+        enough = _enough(report["curves"][0])
         if enough is not None:
-            share, figure = enough
+            figure = curves["selected"][curves["selected_share"].index(enough)]
             found.append(
-                f"A selection of {share:.0%} of them is enough for nearly as much: taught with "
+                f"A selection of {enough:.0%} of them is enough for nearly as much: taught with "
                 f"that alone it is {said(metric, figure)}."
             )
     return found
 
 
-def _enough(curves: dict[str, Any]) -> tuple[float, float] | None:
+def _enough(curves: dict[str, Any]) -> float | None:
     """The smallest selection that loses next to nothing of what all rows teach."""
     bar = curves["whole"] - _CLOSE * abs(curves["whole"] - curves["empty"])
     pairs = zip(curves["selected_share"], curves["selected"], strict=True)
-    return next(((share, figure) for share, figure in pairs if figure >= bar), None)
+    return next((share for share, figure in pairs if figure >= bar), None)
 
 
 def _rotten(report: dict[str, Any]) -> list[str]:
@@ -106,7 +115,7 @@ def _rotten(report: dict[str, Any]) -> list[str]:
         worst = lost[0]
         found.append(
             f"The worst group of similar rows is #{worst['id']}, {worst['size']:,} rows "
-            f"({worst['label_mix']}), worth {worst['value']:+.4f} together."
+            f"(label {worst['label_mix']}), worth {signed(format(worst['value'], '+.4f'))} together."
         )
     return found
 
@@ -115,8 +124,7 @@ def _next(report: dict[str, Any]) -> list[dict[str, str]]:
     """What to do, and the line that does it: of the shell for a run folder, else of Python."""
     run = report["run"]
     name = "" if run is None else shlex.quote(run)
-    curves = report.get("curves") or {}
-    share, _ = (_enough(curves) if "whole" in curves else None) or (_KEPT, 0.0)
+    share = (_enough(report["curves"][0]) if report["curves"] else None) or _KEPT
     steps: list[dict[str, str]] = []
     k = min(max(report["n_suspects"], 1), 100)
     if report["n_suspects"]:
@@ -130,7 +138,7 @@ def _next(report: dict[str, Any]) -> list[dict[str, str]]:
         "line": f"hcdv explain {name} {worst}" if run else f"v.explain({worst})",
     })  # fmt: skip
     steps.append({
-        "why": f"Keep {share:.0%} of the rows to train on, a fair share of every label and group",
+        "why": f"Keep {share:.0%} of the rows to train on, a fair share of each label and group",
         "line": f"hcdv select {name} --fraction {share:.2g} -o kept.csv"
         if run
         else f"kept = v.select({share:.2g})",

@@ -92,7 +92,7 @@
     icicle.replaceChildren();
     for (const { at, left, width, depth } of laid) {
       const pixels = (width / 100) * room;
-      if (pixels < 1.5 && at !== chosen) continue;
+      if (pixels < 0.4 && at !== chosen) continue;
       const node = make("div", undefined, "node");
       node.dataset.at = at;
       node.setAttribute("role", "treeitem");
@@ -114,7 +114,8 @@
         node.append(make("span", words(at)));
       } else if (pixels < 14) {
         node.style.padding = "0";
-        if (pixels < 5) node.style.borderWidth = "0 0.5px 0 0";
+        if (pixels < 5) node.style.borderWidth = pixels < 3 ? "0" : "0 0.5px 0 0";
+        if (pixels < 5) node.style.borderRadius = "0";
       }
       icicle.append(node);
     }
