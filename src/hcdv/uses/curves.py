@@ -98,7 +98,7 @@ def _curves(
     best, rest, random = total[: 3 * n_steps].reshape(3, n_steps)
     return Curves(
         metric, np.arange(n_steps + 1) / n_steps, np.r_[empty, best],
-        np.r_[rest[::-1], best[-1]], np.r_[empty, random],
+        np.r_[empty, rest[::-1]], np.r_[empty, random],
         shares, total[3 * n_steps :],
     )  # fmt: skip
 

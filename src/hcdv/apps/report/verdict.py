@@ -115,7 +115,7 @@ def _rotten(report: dict[str, Any]) -> list[str]:
         worst = lost[0]
         found.append(
             f"The worst group of similar rows is #{worst['id']}, {worst['size']:,} rows "
-            f"(label {worst['label_mix']}), worth {signed(format(worst['value'], '+.4f'))} together."
+            f"({worst['label_mix']}), worth {signed(format(worst['value'], '+.4f'))} together."
         )
     return found
 
@@ -137,8 +137,9 @@ def _next(report: dict[str, Any]) -> list[dict[str, str]]:
         "why": "See why the row of lowest value has it",
         "line": f"hcdv explain {name} {worst}" if run else f"v.explain({worst})",
     })  # fmt: skip
+    kept = f"Keep {share:.0%} of the rows to train on"
     steps.append({
-        "why": f"Keep {share:.0%} of the rows to train on, a fair share of each label and group",
+        "why": f"{kept}, a fair share of every label and group",
         "line": f"hcdv select {name} --fraction {share:.2g} -o kept.csv"
         if run
         else f"kept = v.select({share:.2g})",
