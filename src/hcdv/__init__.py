@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hcdv import functional, guarantees
+    from hcdv import functional, guarantees, plot
     from hcdv.dataset.run import DatasetRun
     from hcdv.errors import (
         DataError,
@@ -36,6 +36,7 @@ __all__ = [
     "__version__",
     "functional",
     "guarantees",
+    "plot",
 ]
 
 _HOME = {
@@ -49,6 +50,7 @@ _HOME = {
     "StoreError": "hcdv.errors",
     "functional": "hcdv",
     "guarantees": "hcdv",
+    "plot": "hcdv",
 }
 
 

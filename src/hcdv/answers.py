@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from hcdv.cards import bar, card, pairs
 from hcdv.streaming import report
 from hcdv.uses import diagnosis, explanation, selection, suspects
 
@@ -74,6 +75,29 @@ class Answers:
         """One row a training row: id, value, stderr, parts, leaf, label."""
         check_is_fitted(self, "values_")
         return self.run_.frame()
+
+    def _card(self) -> str:
+        """The result at a glance, as HTML."""
+        run = self.run_
+        n, below = run.n_rows, int((run.valuation.values < 0).sum())
+        n_wrong = int(self.suspects()["is_suspect"].sum())
+        groups = f"{run.canonical_tree.n_nodes - 1:,} groups of similar rows"
+        more = (
+            "select, explain and to_frame ask for parts; report('report.html') writes all"
+        )
+        facts = [
+            (
+                "values",
+                f"{run.surplus / n:+.2e} a row on average, {below:,} of {n:,} below zero",
+            ),
+            ("labels", f"{n_wrong:,} more likely wrong than right: suspects()"),
+            ("coalitions", f"{groups}: coalitions_"),
+            ("more", more),
+        ]
+        parts = run.valuation.surplus
+        said = ", ".join(f"{name} {part:+.4f}" for name, part in parts.items())
+        lines = pairs([("surplus", f"{run.surplus:+.4f}: {said}"), *facts])
+        return card(f"HCDV: what {n:,} rows are worth", bar(parts), lines)
 
     @property
     def stale_(self) -> NDArray[np.bool_]:

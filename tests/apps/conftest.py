@@ -44,17 +44,22 @@ def browse() -> Iterator[Callable[..., Any]]:
             page.goto(address)
             yield page
             page.close()
-            assert wrong == []
+            assert not wrong, "\n".join(wrong)
 
         yield opened
         chromium.close()
 
 
 def _listen(page: Any, wrong: list[str], address: str) -> None:
-    own = (address.split("://", maxsplit=1)[0] + "://" + address.split("://")[1].split("/", maxsplit=1)[0], "data:")
+    own = (
+        address.split("://", maxsplit=1)[0]
+        + "://"
+        + address.split("://")[1].split("/", maxsplit=1)[0],
+        "data:",
+    )
 
     def asked(request: Any) -> None:
-        if not request.url.startswith((*own, "blob:")):
+        if not request.url.startswith((own, "data:", "blob:")):
             wrong.append(f"request: {request.url}")
 
     def opened_dialog(dialog: Any) -> None:

@@ -147,10 +147,10 @@ def heat(
     certainty: dict[str, Any], unit: float, tell: Callable[[float], str]
 ) -> dict[str, Any]:
     """Cells of a grid of counts as squares of an opacity; ticks of value and error."""
-    x_edges, y_edges = np.asarray(certainty["x_edges"]), np.asarray(certainty["y_edges"])
+    x_edges, y_edges = list(certainty["x_edges"]), list(certainty["y_edges"])
     count = np.asarray(certainty["count"], dtype=float)
-    place_x = _across(float(x_edges[0]), float(x_edges[-1]))
-    place_y = _upward(float(y_edges[0]), float(y_edges[-1]))
+    place_x = _across(x_edges[0], x_edges[-1])
+    place_y = _upward(y_edges[0], y_edges[-1])
     most = math.log1p(count.max()) or 1.0
     cells = [
         {
@@ -159,18 +159,16 @@ def heat(
             "height": place_y(y_edges[j]) - place_y(y_edges[j + 1]) + 0.3,
             "opacity": round(0.12 + 0.88 * math.log1p(count[i, j]) / most, 2),
         }
-        for i, j in zip(*np.nonzero(count), strict=True)
+        for i, j in np.argwhere(count).tolist()
     ]  # fmt: skip
     scale = certainty["scale"]
     marks = [
         (place_x(math.asinh(v / scale)), tell(v))
-        for v in _asinh_ticks(float(x_edges[0]), float(x_edges[-1]), scale, unit)
+        for v in _asinh_ticks(x_edges[0], x_edges[-1], scale, unit)
     ]
     shift = math.log10(unit)
     powers = range(math.ceil(y_edges[0] - shift), math.floor(y_edges[-1] - shift) + 1)
-    few = [unit * 10.0**p for p in powers] or [
-        10.0 ** float((y_edges[0] + y_edges[-1]) / 2)
-    ]
+    few = [unit * 10.0**p for p in powers] or [10.0 ** ((y_edges[0] + y_edges[-1]) / 2)]
     return {
         "cells": cells, "x_ticks": _apart(marks),
         "y_ticks": [(place_y(math.log10(v)), tell(v).lstrip("+")) for v in few],

@@ -100,6 +100,6 @@ def _picture(colour: NDArray[np.uint8], grid: Density) -> str:
     most = np.log1p(grid.count.max())
     opacity = np.where(grid.count > 0, 0.35 + 0.65 * np.log1p(grid.count) / most, 0.0)
     alpha = (np.rint(opacity * 15) * 17).astype(np.uint8)
-    rounded = (colour & 0xF0) | (colour >> 4)
+    rounded = ((colour & 0xF0) | (colour >> 4)).astype(np.uint8)
     rounded[grid.count == 0] = 0
     return data_uri(np.dstack([rounded, alpha]))
