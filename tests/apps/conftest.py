@@ -51,15 +51,11 @@ def browse() -> Iterator[Callable[..., Any]]:
 
 
 def _listen(page: Any, wrong: list[str], address: str) -> None:
-    own = (
-        address.split("://", maxsplit=1)[0]
-        + "://"
-        + address.split("://")[1].split("/", maxsplit=1)[0],
-        "data:",
-    )
+    scheme, _, rest = address.partition("://")
+    own = (f"{scheme}://{rest.split('/', maxsplit=1)[0]}", "data:", "blob:")
 
     def asked(request: Any) -> None:
-        if not request.url.startswith((own, "data:", "blob:")):
+        if not request.url.startswith(own):
             wrong.append(f"request: {request.url}")
 
     def opened_dialog(dialog: Any) -> None:
