@@ -74,3 +74,28 @@ def test_a_long_fit_draws_a_bar_if_asked_to_and_has_the_same_values(
     assert len(drawn) == verbose
     assert all(len(one.at) > 3 for one in drawn)
     assert np.array_equal(plain.values_, shown.values_)
+
+
+class Shell:
+    """Stands in for IPython: what `get_ipython` gives in a kernel, or at a prompt."""
+
+    def __init__(self, *, kernel: bool) -> None:
+        if kernel:
+            self.kernel = object()
+
+    def get_ipython(self):
+        return self
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_a_notebook_shows_bars_though_it_is_no_terminal(drawn, monkeypatch, kernel):
+    monkeypatch.setitem(sys.modules, "IPython", Shell(kernel=kernel))
+    monkeypatch.setattr(Drawn, "__init__", _noting)
+    with timed_bar("valuing", 80.0):
+        pass
+    assert drawn[-1].away is (False if kernel else None)
+
+
+def _noting(self, disable, **_):
+    self.away, self.at = disable, [0.0]
+    Drawn.made.append(self)

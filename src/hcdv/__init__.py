@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hcdv import functional, guarantees
+    from hcdv import functional, guarantees, plot
     from hcdv.dataset.run import DatasetRun
     from hcdv.errors import (
         DataError,
@@ -38,6 +38,7 @@ __all__ = [
     "__version__",
     "functional",
     "guarantees",
+    "plot",
 ]
 
 _HOME = {
@@ -52,6 +53,7 @@ _HOME = {
     "StoreError": "hcdv.errors",
     "functional": "hcdv",
     "guarantees": "hcdv",
+    "plot": "hcdv",
 }
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hcdv.arrivals import read_candidates, read_groups
+from hcdv.cards import bar, card, pairs
 from hcdv.engines.local import one_thread_each
 from hcdv.streaming import report
 from hcdv.uses import (
@@ -27,6 +28,8 @@ from hcdv.uses import (
 from hcdv.uses.noise import Noise, estimated_noise
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
     from hcdv.embedding.encoders import Encoder
@@ -190,6 +193,16 @@ class Answers:
             basis=basis, model=model, replication=replication,
         )  # fmt: skip
 
+    def report(self, path: str | Path, *, is_wrong: Any = None, rows: bool = True) -> Path:
+        """Write what was found to one HTML file: verdict, groups, map, suspects, curves, checks.
+
+        is_wrong: which labels are known to be wrong, to see how soon they are found. rows:
+        show rows as they were given. An older report at that place is replaced.
+        """
+        from hcdv.apps.report.writing import write_report
+
+        return write_report(self, path, is_wrong=is_wrong, rows=rows)  # type: ignore[arg-type]
+
     def drift(self, since: int = 0) -> pd.DataFrame:
         """Which coalitions gained or lost since an update of `history_`; 0 is the fit."""
         return report.drift(self.run_, since)
@@ -201,6 +214,29 @@ class Answers:
     def to_frame(self) -> pd.DataFrame:
         """One row a training row: id, value, stderr, parts, leaf, label."""
         return self.run_.frame()
+
+    def _card(self) -> str:
+        """The result at a glance, as HTML."""
+        run = self.run_
+        n, below = run.n_rows, int((run.valuation.values < 0).sum())
+        n_wrong = int(self.suspects()["is_suspect"].sum())
+        groups = f"{run.canonical_tree.n_nodes - 1:,} groups of similar rows"
+        more = (
+            "select, explain and to_frame ask for parts; report('report.html') writes all"
+        )
+        facts = [
+            (
+                "values",
+                f"{run.surplus / n:+.2e} a row on average, {below:,} of {n:,} below zero",
+            ),
+            ("labels", f"{n_wrong:,} more likely wrong than right: suspects()"),
+            ("coalitions", f"{groups}: coalitions_"),
+            ("more", more),
+        ]
+        parts = run.valuation.surplus
+        said = ", ".join(f"{name} {part:+.4f}" for name, part in parts.items())
+        lines = pairs([("surplus", f"{run.surplus:+.4f}: {said}"), *facts])
+        return card(f"HCDV: what {n:,} rows are worth", bar(parts), lines)
 
     @property
     def stale_(self) -> NDArray[np.bool_]:

@@ -362,6 +362,15 @@ class HCDV(Answers, BaseEstimator):
         expected = max(estimated, plan.time_budget or 0.0)
         return timed_bar("valuing", expected if self.verbose and not counted else 0.0)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: scikit-learn's diagram, and once fitted what was found."""
+        return super()._repr_html_() if not hasattr(self, "values_") else self._card()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        if not hasattr(self, "values_"):
+            return super()._repr_mimebundle_(**kwargs)
+        return {"text/plain": repr(self), "text/html": self._card()}
+
     def __sklearn_tags__(self) -> Any:
         """A target is required; sparse rows are welcome."""
         tags = super().__sklearn_tags__()

@@ -39,6 +39,10 @@ class Run:
     notes: list[str]
     living: Living | None = None  # what updates go by; canonical order
 
+    def __repr__(self) -> str:
+        nodes = self.canonical_tree.n_nodes
+        return f"Run({self.n_rows} rows, {nodes} coalitions, surplus {self.surplus:+.4g})"
+
     @property
     def position(self) -> NDArray[np.intp]:
         """Place in the user's order of each canonical row."""

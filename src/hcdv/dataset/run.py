@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hcdv.cards import bar, card, pairs
 from hcdv.errors import DataError, ParameterError, StoreError
 from hcdv.store.folder import read_about
 from hcdv.store.saving import DATASET
@@ -139,6 +140,32 @@ class DatasetRun:
                 return {**found, "path": self._path(found["leaf"])}
             at -= n_held
         raise StoreError(f"'{self.folder}' must hold row {row}, got none.")
+
+    def report(self, path: str | Path, *, is_wrong: Any = None, rows: bool = True) -> Path:
+        """Write what was found to one HTML file, from the files of the run.
+
+        Parameters as of `HCDV.report`; there is no map and no curve, which need the vectors.
+        """
+        from hcdv.apps.report.writing import write_report
+
+        return write_report(self, path, is_wrong=is_wrong, rows=rows)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        about = self.about
+        parts = about["surplus_parts"]
+        said = ", ".join(f"{name} {part:+.4f}" for name, part in parts.items())
+        facts = [
+            ("surplus", f"{self.surplus_:+.4f}: {said}"),
+            (
+                "values",
+                f"{about['values']['n_below_zero']:,} of {self.n_rows:,} below zero",
+            ),
+            ("labels", f"{about['n_suspects']:,} more likely wrong than right: suspects()"),
+            ("run", f"{self.folder}; report('report.html') writes all of it"),
+        ]
+        title = f"DatasetRun: what {self.n_rows:,} rows are worth"
+        return card(title, bar(parts), pairs(facts))
 
     def column(self, name: str) -> NDArray[Any]:
         """One column of all rows, in memory."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hcdv.errors import StoreError
-from hcdv.store.folder import FILES, read_about, read_files, replace_file
+from hcdv.store.folder import FILES, REPORT, read_about, read_files, replace_file
 from hcdv.store.ledger import (
     Update,
     insert,
@@ -59,6 +59,8 @@ class Writer:
         number = self.number + 1
         row = _written(self.folder, model, number)
         note_later(self.folder, number, model.given_)
+        # it tells values that no longer hold, and may show rows that are to go
+        (self.folder / REPORT).unlink(missing_ok=True)
         self.ledger.execute("BEGIN IMMEDIATE")
         try:
             insert(self.ledger, "updates", row)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hcdv.cards import bar, card, pairs, table
 from hcdv.errors import ParameterError
 from hcdv.uses.description import description, words
 from hcdv.uses.suspects import suspects
@@ -71,6 +72,31 @@ class Explanation:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        label = self.label
+        rank = f"rank {self.rank:,} of {self.n_rows:,}"
+        chance = f"wrong with a chance of {label['probability']:.2f}"
+        others = f"models taught without it prefer {label['suggested']}, {chance}"
+        facts = [
+            ("value", f"{self.value:+.3g} ± {self.stderr:.1g}, {rank}"),
+            ("label", f"{label['given']}; {others}"),
+        ]
+        steps = [
+            (f"#{s['id']}", f"{s['size']:,}", f"{s['value_per_row']:+.2g}", s["label_mix"])
+            for s in self.path
+        ]
+        near = [
+            (what, row["row"], row["label"], f"{row['cosine']:.2f}", f"{row['value']:+.2g}")
+            for what, rows in (("same", self.supporters), ("other", self.opponents))
+            for row in rows
+        ]
+        return card(
+            f"Row {self.row} (id {self.id})", bar(self.parts), pairs(facts),
+            table("its coalitions", ("group", "rows", "a row", "labels"), steps),
+            table("nearest rows", ("label", "row", "given", "cosine", "value"), near),
+        )  # fmt: skip
 
 
 def explain(run: Run, i: int, given: Given | None = None) -> Explanation:
