@@ -10,6 +10,7 @@ import click
 import hcdv
 from hcdv.apps import living
 from hcdv.apps.console import Commands, as_json, step
+from hcdv.apps.explorer.command import explore
 from hcdv.apps.options import COUNT, FILE, of_value
 from hcdv.apps.tables import bench
 from hcdv.apps.watching import watch
@@ -298,6 +299,7 @@ for command in (
     living.ledger,
     living.check,
     watch,
+    explore,
 ):
     main.add_command(command)
 main.add_command(bench)
