@@ -32,7 +32,7 @@ class Decisions:
         with self._lock:
             try:
                 about = self.path.stat()
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 return {}
             mark = (about.st_size, about.st_mtime_ns)
             if mark != self._mark:
