@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hcdv.streaming import report
-from hcdv.uses import diagnosis, explanation, selection, suspects
+from hcdv.uses import description, diagnosis, explanation, selection, suspects
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,17 @@ class Answers:
     def explain(self, i: int) -> explanation.Explanation:
         """Why row i has its value: its coalitions, parts, label and neighbours."""
         check_is_fitted(self, "values_")
-        return explanation.explain(self.run_, i)
+        return explanation.explain(self.run_, i, self.given_)
+
+    def describe(self, nodes: Any = None, most: int = 3) -> pd.DataFrame:
+        """Coalitions in the data's own words: what sets their rows apart from all rows.
+
+        nodes: ids of coalitions, all by default. most: how many things to say of each.
+        Rows that are embeddings or images, or that were not kept, leave `description` empty;
+        `label_mix` is always there.
+        """
+        check_is_fitted(self, "values_")
+        return description.coalitions_described(self.run_, self.given_, nodes, most)
 
     def drift(self, since: int = 0) -> pd.DataFrame:
         """Which coalitions gained or lost since an update of `history_`; 0 is the fit."""

@@ -103,3 +103,10 @@ def test_the_table_of_suspects_shows_ids_only_where_they_are_not_the_rows(model)
     assert "id" in shown.splitlines()[0].split()
     assert "… 1,200 more" in shown
     assert suspects_text(pd.DataFrame(), 0).startswith("no suspects")
+
+
+def test_coalitions_are_told_in_the_words_of_the_table():
+    frame = pd.DataFrame({"town": np.where(Y == 1, "Ulm", "Bonn"), "same": 1.0})
+    found = facts(HCDV(**FAST | {"leaf_size": 30, "branching": 2}).fit(frame, Y))
+    assert "town Ulm" in {each["description"] for each in found["best_coalitions"]}
+    assert "\n               town Ulm" in text(found)

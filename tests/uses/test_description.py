@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import a_tree
+from fits import quick
+from hcdv.errors import ParameterError
 from hcdv.hierarchy.growth import tree_from_levels
 from hcdv.uses.description import Trait, described, readable, words
 from hcdv.uses.legible import legible
@@ -151,3 +153,42 @@ def test_a_node_without_rows_is_not_described():
     assert [words(each) for each in described(frame, tree, [1, 2, 3])] == [
         "colour red", "", "colour green",
     ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def v():
+    """Two kinds of people in one table, and a label that the kind does not tell."""
+    far = np.arange(160) % 2
+    frame = pd.DataFrame({
+        "town": np.where(far == 0, "Ulm", "Bonn"), "age": 20 + 40 * far, "x": RNG.normal(size=160),
+    })  # fmt: skip
+    return quick().fit(frame, (frame["x"] > 0).astype(int))
+
+
+def test_a_model_describes_its_coalitions_and_the_way_down_to_a_row(v, tmp_path):
+    told = v.describe()
+    assert told["id"].tolist() == list(range(v.tree_.n_nodes))
+    assert told["size"].tolist() == v.tree_.size.tolist()
+    assert told["description"][0] == ""
+    assert told["description"].str.contains("Ulm|Bonn|age").sum() >= 2
+    leaf = int(v.tree_.leaf_of_row[3])
+    (one,) = v.describe(leaf).to_dict("records")
+    assert one == told.to_dict("records")[leaf]
+    assert v.explain(3).path[-1]["description"] == one["description"]
+    assert one["description"] in str(v.explain(3))
+    assert set(v.describe([leaf], most=1)["description"].str.count(", ")) == {0}
+    v.save(tmp_path / "run")
+    pd.testing.assert_frame_equal(type(v).load(tmp_path / "run").describe(), told)
+
+
+def test_a_model_without_rows_of_its_own_says_nothing(v, tmp_path):
+    v.save(tmp_path / "run", rows=False)
+    again = type(v).load(tmp_path / "run")
+    assert set(again.describe()["description"]) == {""}
+    assert again.describe()["label_mix"].tolist() == v.describe()["label_mix"].tolist()
+
+
+@pytest.mark.parametrize("nodes", [-1, 10**6, 1.5, [[1, 2]], "all"])
+def test_a_coalition_that_is_not_there_is_refused(v, nodes):
+    with pytest.raises(ParameterError, match="nodes must be ids of coalitions, from 0 to"):
+        v.describe(nodes)

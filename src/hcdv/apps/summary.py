@@ -36,6 +36,7 @@ def facts(model: HCDV, n_coalitions: int = N_COALITIONS) -> dict[str, Any]:
     doubted = model.suspects()
     flagged = doubted[doubted["is_suspect"]]
     ranked = ranked_coalitions(model)
+    shown = _with_words(model, ranked[:n_coalitions] + ranked[::-1][:n_coalitions])
     return plain({
         "n_rows": run.n_rows,
         "n_columns": int(model.n_features_in_),
@@ -52,8 +53,8 @@ def facts(model: HCDV, n_coalitions: int = N_COALITIONS) -> dict[str, Any]:
             "worst_rows": np.argsort(values, kind="stable")[:5],
         },
         "n_coalitions": run.canonical_tree.n_nodes - 1,
-        "best_coalitions": ranked[:n_coalitions],
-        "worst_coalitions": ranked[::-1][:n_coalitions],
+        "best_coalitions": shown[: len(shown) // 2],
+        "worst_coalitions": shown[len(shown) // 2 :],
         "n_suspects": len(flagged),
         "share_wrong": run.valuation.doubts.chance.mean(),
         "suspects": flagged.head(N_SUSPECTS).to_dict("records"),
@@ -75,6 +76,12 @@ def ranked(frame: pd.DataFrame) -> list[dict[str, Any]]:
     order = held.sort_values("value_per_row", ascending=False, kind="stable")
     columns = ["id", "level", "size", "value", "stderr", "value_per_row", "label_mix"]
     return order[[*columns, *(["name"] if "name" in order else [])]].to_dict("records")
+
+
+def _with_words(model: HCDV, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Coalitions, each with what sets it apart."""
+    told = model.describe([each["id"] for each in found])["description"]
+    return [{**each, "description": said} for each, said in zip(found, told, strict=True)]
 
 
 def text(found: dict[str, Any]) -> str:
@@ -128,16 +135,18 @@ def _coalitions(found: dict[str, Any]) -> list[str]:
     ]
     best, worst = found["best_coalitions"], found["worst_coalitions"]
     shown = {each["id"] for each in best}
-    lines += [_coalition("best ", each) for each in best]
-    return lines + [_coalition("worst", each) for each in worst if each["id"] not in shown]
+    worst = [each for each in worst if each["id"] not in shown]
+    for rank, some in (("best ", best), ("worst", worst)):
+        lines += [line for each in some for line in _coalition(rank, each)]
+    return lines
 
 
-def _coalition(rank: str, each: dict[str, Any]) -> str:
+def _coalition(rank: str, each: dict[str, Any]) -> list[str]:
     name = f"{each['name']} " if each.get("name") else ""
-    return (
-        f"  {rank} #{each['id']:<5} {each['value_per_row']:+.2e} a row, {each['size']:>5,} rows  "
-        f"{name}({each['label_mix']})"
-    )
+    worth = f"{each['value_per_row']:+.2e} a row, {each['size']:>5,} rows"
+    first = f"  {rank} #{each['id']:<5} {worth}  {name}({each['label_mix']})"
+    said = each.get("description")
+    return [first, f"               {said}"] if said else [first]
 
 
 def _suspects(found: dict[str, Any]) -> list[str]:

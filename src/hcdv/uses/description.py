@@ -3,23 +3,24 @@
     described(frame, tree, [17])  →  [[age under 25, education Some-college, sex Female]]
 
 Cells are counted leaf by leaf, and a node's counts are the sum of its leaves': all nodes cost
-what one costs. Of each column the one thing is taken that says most of a node (`legible`), then
-the columns that say most, without those that another one says already (education, and its
-number of years). Embeddings and images have no words: nothing is said of them.
+what one costs. Of each column the one thing is taken that says most of a node (`legible`), and
+of these the most telling, but for what follows from what has been said: that husbands are
+married, or how many years a degree takes. Embeddings and images have no words: nothing is said
+of them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import entr
 
 from hcdv.embedding.cells import as_levels, kind_of
+from hcdv.errors import ParameterError
 from hcdv.hierarchy.tree import Tree
 from hcdv.uses.legible import Best, Levels, Ranges, legible, levels
 from hcdv.uses.wordings import Wordings, is_prose, wordings
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hcdv.given import Given
+    from hcdv.result import Run
 
 Legible = Levels | Ranges
-_ALIKE = 0.6  # of the smaller entropy shared: columns that say the same
 _AT_ONCE = 2**11  # nodes
-_SOME = 2**14  # rows by which columns are compared
+_SOME = 2**15  # rows among which it is asked what follows from what
+_FOLLOWS = 0.95  # of a node's share is had by all rows of which the rest is true
+_FEW = 20  # rows, of which nothing follows
 
 
 @dataclass(frozen=True)
@@ -72,27 +75,68 @@ def described(
     gives no traits.
     """
     at = np.atleast_1d(np.asarray(nodes, dtype=np.intp))
-    found: list[list[tuple[float, int, Trait]]] = [[] for _ in at]
-    coded = {} if frame is None or not len(at) else dict(_columns(frame))
+    found: list[list[_Said]] = [[] for _ in at]
+    if frame is None or not len(at):
+        return [[] for _ in at]
     slices = _Slices(tree, at)
-    for number, column in coded.items():
+    for column in _columns(frame):
         if isinstance(column, Wordings):
-            _hear(found, number, column, slices, most)
+            _hear(found, column, slices, most)
         else:
-            _ask(found, number, column, slices)
-    alike = _Alike(coded)
-    return [_told(traits, alike, most) for traits in found]
+            _ask(found, column, slices)
+    return [_told(traits, most) for traits in found]
+
+
+class _Said(NamedTuple):
+    """A trait, how much it tells, and of which codes of some rows it is true."""
+
+    gain: float
+    trait: Trait
+    codes: NDArray[np.intp] | None = None  # None: words, from which nothing follows
+    holds: NDArray[np.bool_] | None = None
+
+    def true_of(self) -> NDArray[np.bool_] | None:
+        return None if self.codes is None or self.holds is None else self.holds[self.codes]
 
 
 def description(
     given: Given | None, ids: NDArray[Any], tree: Tree, nodes: ArrayLike, most: int = 3
 ) -> list[list[Trait]]:
-    """As `described`, of the rows a model keeps."""
-    at = np.atleast_1d(np.asarray(nodes, dtype=np.intp))
+    """As `described`, of the rows that a model keeps under these ids."""
     if given is None or given.kind != "table":
-        return [[] for _ in at]
+        return described(None, tree, nodes, most)
     table: Any = given.rows(ids).table
-    return described(table, tree, at, most)
+    return described(table, tree, nodes, most)
+
+
+def coalitions_described(
+    run: Run, given: Given | None, nodes: ArrayLike | None = None, most: int = 3
+) -> pd.DataFrame:
+    """A line a coalition: id, size, its words, the same at length, its label mix."""
+    import pandas as pd
+
+    tree = run.tree
+    at = _nodes(tree, nodes)
+    told = description(given, run.ids, tree, at, most)
+    mix = run.label_mix()
+    return pd.DataFrame({
+        "id": at, "size": tree.size[at],
+        "description": [words(each) for each in told],
+        "at_length": [words(each, at_length=True) for each in told],
+        "label_mix": [mix[node] for node in at],
+    })  # fmt: skip
+
+
+def _nodes(tree: Tree, nodes: ArrayLike | None) -> NDArray[np.intp]:
+    if nodes is None:
+        return np.arange(tree.n_nodes)
+    at = np.atleast_1d(np.asarray(nodes))
+    if at.size == 0:
+        return at.astype(np.intp)
+    if at.dtype.kind not in "iu" or at.ndim != 1 or np.any((at < 0) | (at >= tree.n_nodes)):
+        rule = f"ids of coalitions, from 0 to {tree.n_nodes - 1}"
+        raise ParameterError("nodes", nodes, rule, "coalitions_ lists them.")
+    return at.astype(np.intp)
 
 
 def readable(frame: pd.DataFrame) -> list[str]:
@@ -103,10 +147,9 @@ def readable(frame: pd.DataFrame) -> list[str]:
     return [name for name in names if not re.search(r"\[\d+\]$", name)]
 
 
-def _columns(frame: pd.DataFrame) -> Iterable[tuple[int, Legible | Wordings]]:
-    for number, name in enumerate(readable(frame)):
+def _columns(frame: pd.DataFrame) -> Iterator[Legible | Wordings]:
+    for name in readable(frame):
         column = frame[name]
-        coded = None
         if kind_of(column, name) == "levels":
             codes, names = as_levels(column)
             prose = is_prose(codes, names)
@@ -114,7 +157,7 @@ def _columns(frame: pd.DataFrame) -> Iterable[tuple[int, Legible | Wordings]]:
         else:
             coded = legible(column, name)
         if coded is not None:
-            yield number, coded
+            yield coded
 
 
 class _Slices:
@@ -136,78 +179,52 @@ class _Slices:
         return running[self.last[at]] - running[self.first[at]]
 
 
-def _ask(
-    found: list[list[tuple[float, int, Trait]]],
-    number: int,
-    column: Legible,
-    slices: _Slices,
-) -> None:
+def _ask(found: list[list[_Said]], column: Legible, slices: _Slices) -> None:
     """Add what the column says best of every node."""
     width = column.n_codes
     by_leaf = np.bincount(
         slices.leaf * width + column.codes, minlength=slices.n_leaves * width
     ).reshape(-1, width)
     overall = by_leaf.sum(axis=0) / len(slices.leaf)
+    some_codes = column.codes[:: max(1, len(column.codes) // _SOME)]
     for start in range(0, len(found), _AT_ONCE):
         some = slice(start, start + _AT_ONCE)
         size = slices.size[some]
         inside = slices.summed(by_leaf, some) / np.maximum(size, 1.0)[:, None]
         best: Best = column.best(inside, overall, size)
         for at in np.flatnonzero(best.gain > 0):
-            trait = Trait(
-                column.column, column.said(best.key[at]),
-                float(best.inside[at]), float(best.overall[at]),
-            )  # fmt: skip
-            found[start + at].append((float(best.gain[at]), number, trait))
+            key, shares = best.key[at], (float(best.inside[at]), float(best.overall[at]))
+            trait = Trait(column.column, column.said(key), *shares)
+            said = _Said(float(best.gain[at]), trait, some_codes, column.holds(key))
+            found[start + at].append(said)
 
 
-def _hear(
-    found: list[list[tuple[float, int, Trait]]],
-    number: int, column: Wordings, slices: _Slices, most: int,
-) -> None:  # fmt: skip
+def _hear(found: list[list[_Said]], column: Wordings, slices: _Slices, most: int) -> None:
     """Add the words that a node's texts hold more often."""
     heard = column.best(slices.leaf, slices.first, slices.last, slices.n_leaves, most)
     for node, word, inside, overall, gain in heard:
-        trait = Trait(column.column, f'with "{word}"', inside, overall)
-        found[node].append((gain, number, trait))
+        found[node].append(
+            _Said(gain, Trait(column.column, f'with "{word}"', inside, overall))
+        )
 
 
-class _Alike:
-    """Whether two columns say the same, found out when it is asked."""
-
-    def __init__(self, coded: dict[int, Legible | Wordings]) -> None:
-        self._coded = coded
-        self._known: dict[tuple[int, int], bool] = {}
-
-    def __call__(self, one: int, other: int) -> bool:
-        """True where most of what the coarser column tells is told by the other."""
-        pair = (min(one, other), max(one, other))
-        if pair not in self._known:
-            a, b = self._coded[pair[0]], self._coded[pair[1]]
-            both = not isinstance(a, Wordings) and not isinstance(b, Wordings)
-            self._known[pair] = both and _shared(a, b) > _ALIKE  # type: ignore[arg-type]
-        return self._known[pair]
-
-
-def _shared(a: Legible, b: Legible) -> float:
-    """Mutual information over the smaller entropy."""
-    step = max(1, len(a.codes) // _SOME)
-    x, y = a.codes[::step], b.codes[::step]
-    joint = np.bincount(x * b.n_codes + y, minlength=a.n_codes * b.n_codes) / len(x)
-    table = joint.reshape(a.n_codes, b.n_codes)
-    own = [float(entr(table.sum(axis=axis)).sum()) for axis in (0, 1)]
-    least = min(own)
-    return (sum(own) - float(entr(table).sum())) / least if least > 0 else 0.0
-
-
-def _told(
-    traits: Sequence[tuple[float, int, Trait]], alike: _Alike, most: int
-) -> list[Trait]:
-    """The most telling, none of a column that says what another said."""
-    taken: list[tuple[int, Trait]] = []
-    for _, number, trait in sorted(traits, key=lambda each: (-each[0], each[1])):
+def _told(said: Sequence[_Said], most: int) -> list[Trait]:
+    """The most telling, none that follows from those before it."""
+    taken: list[Trait] = []
+    so_far: NDArray[np.bool_] | None = None
+    for each in sorted(said, key=lambda one: -one.gain):
         if len(taken) == most:
             break
-        if not any(other != number and alike(number, other) for other, _ in taken):
-            taken.append((number, trait))
-    return [trait for _, trait in taken]
+        true = each.true_of()
+        if true is not None:
+            if so_far is not None and _follows(true, so_far, each.trait.inside):
+                continue
+            so_far = true if so_far is None else so_far & true
+        taken.append(each.trait)
+    return taken
+
+
+def _follows(true: NDArray[np.bool_], so_far: NDArray[np.bool_], inside: float) -> bool:
+    """Whether it is as true of all rows of which the rest is true."""
+    few = int(so_far.sum()) < _FEW
+    return not few and float(true[so_far].mean()) >= _FOLLOWS * inside

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hcdv.errors import ParameterError
+from hcdv.uses.description import description, words
 from hcdv.uses.suspects import suspects
 
 if TYPE_CHECKING:
+    from hcdv.given import Given
     from hcdv.result import Run
 
 N_NEIGHBOURS = 5
@@ -28,9 +30,7 @@ class Explanation:
     n_rows: int
     parts: dict[str, float]
     label: dict[str, Any]  # given, suggested, score, probability, is_suspect
-    path: list[
-        dict[str, Any]
-    ]  # root → leaf: id, level, size, value, value_per_row, label_mix
+    path: list[dict[str, Any]]  # root → leaf: id, level, size, value, …, description
     supporters: list[dict[str, Any]]  # nearest rows of its label in its leaf, or near it
     opponents: list[dict[str, Any]]  # nearest rows of other labels
 
@@ -54,11 +54,12 @@ class Explanation:
             f"{label['suggested']} (wrong with a chance of {label['probability']:.2f})"
         )
         lines.append("  coalitions it belongs to, from the whole set down:")
-        lines += [
-            f"    level {step['level']}  #{step['id']}: {step['size']:,} rows worth "
-            f"{step['value']:+.3g}, {step['value_per_row']:+.2g} a row ({step['label_mix']})"
-            for step in self.path
-        ]
+        for step in self.path:
+            lines.append(
+                f"    level {step['level']}  #{step['id']}: {step['size']:,} rows worth "
+                f"{step['value']:+.3g}, {step['value_per_row']:+.2g} a row ({step['label_mix']})"
+            )
+            lines += [f"             {said}" for said in [step.get("description")] if said]
         for name, rows in (
             ("same label", self.supporters),
             ("other labels", self.opponents),
@@ -72,15 +73,20 @@ class Explanation:
     __repr__ = __str__
 
 
-def explain(run: Run, i: int) -> Explanation:
-    """Explain row i of the user's order."""
+def explain(run: Run, i: int, given: Given | None = None) -> Explanation:
+    """Explain row i of the user's order; in the words of the rows given, where there are any."""
     if not isinstance(i, int | np.integer) or not 0 <= i < run.n_rows:
         raise ParameterError("i", i, f"a row number from 0 to {run.n_rows - 1}")
     i = int(i)
     values = run.values
     frame = run.coalitions()
     columns = ["id", "level", "size", "value", "value_per_row", "label_mix"]
-    steps = frame.iloc[run.tree.path(i)][columns].to_dict("records")
+    path = run.tree.path(i)
+    steps = frame.iloc[path][columns].to_dict("records")
+    for step, traits in zip(
+        steps, description(given, run.ids, run.tree, path), strict=True
+    ):
+        step["description"] = words(traits)
     doubted = suspects(run).set_index("row").loc[i].to_dict()
     supporters, opponents = _neighbours(run, i)
     return Explanation(

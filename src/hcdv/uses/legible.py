@@ -75,6 +75,10 @@ class Levels:
         order[np.arange(order.shape[1]) > last[:, None]] = -1
         return Best(order, p[at], q[at], gain[at])
 
+    def holds(self, key: Ints) -> NDArray[np.bool_]:
+        """Of which codes it is true, (n_codes,)."""
+        return np.isin(np.arange(self.n_codes), key)
+
     def said(self, key: Ints) -> str:
         """As in: HS-grad or Some-college."""
         return " or ".join(self.names[code] for code in key if code >= 0)
@@ -105,6 +109,11 @@ class Ranges:
         rows = np.arange(len(gain))
         key = np.stack([begin[at], end[at]], axis=1)
         return Best(key, p[rows, at], q[0, at], gain[rows, at])
+
+    def holds(self, key: Ints) -> NDArray[np.bool_]:
+        """Of which codes it is true, (n_codes,)."""
+        code = np.arange(self.n_codes)
+        return (code >= key[0]) & (code < key[1])
 
     def said(self, key: Ints) -> str:
         """As in: under 25, 25 to 34, 60 or more."""
