@@ -32,10 +32,10 @@ from hcdv.store import plain
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PART = 524_288
-WORDS = (
-    "refund broken late great love perfect slow cheap size colour fits return box seller "
-    "again never always fast small large"
-).split()
+WORDS = [
+    "refund", "broken", "late", "great", "love", "perfect", "slow", "cheap", "size", "colour",
+    "fits", "return", "box", "seller", "again", "never", "always", "fast", "small", "large",
+]  # fmt: skip
 
 
 def customers(n: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -102,7 +102,10 @@ def dataset_run(n: int, folder: Path) -> Path:
     mix = ["0 50%, 1 50%"] * tree.n_nodes
     coalitions = coalition_frame(tree, size, parts, nothing, nothing, nothing, mix)
     coalitions.to_parquet(draft / "coalitions.parquet", index=False)
-    names = ["coalitions.parquet", *(f"values/{p.name}" for p in sorted(draft.glob("values/*")))]
+    names = [
+        "coalitions.parquet",
+        *(f"values/{p.name}" for p in sorted(draft.glob("values/*"))),
+    ]
     about = {
         "kind": "dataset", "n_rows": n, "n_classes": 2, "surplus": float(sums[0]), "notes": [],
         "source": {"table": "made up"}, "settings": {},
@@ -146,30 +149,49 @@ def views(session: Session) -> dict[str, list[tuple[str, dict]]]:
         words = WORDS[:6]
         kinds["search for a word"] = [("/rows", {"q": f"{word} {word}"}) for word in words]
         kinds["rows by a given column"] = [
-            ("/rows", {"sort": s, "down": d}) for s in ("income", "age", "visits") for d in "01"
+            ("/rows", {"sort": s, "down": d})
+            for s in ("income", "age", "visits")
+            for d in "01"
         ]
     if now.opened.run is not None:
         x0, y0, x1, y1 = now.queries.extent()
-        centre = [(x0 + (x1 - x0) * a, y0 + (y1 - y0) * b) for a, b in rng.uniform(0.35, 0.65, (6, 2))]
+        centre = [
+            (x0 + (x1 - x0) * a, y0 + (y1 - y0) * b)
+            for a, b in rng.uniform(0.35, 0.65, (6, 2))
+        ]
         side = min(x1 - x0, y1 - y0)
-        kinds["whole map"] = [("/spots", {"colour": c, "filter": f"row>={k}"}) for k, c in
-                              enumerate(("value", "doubt", "density") * 2)]
-        kinds["map by label"] = [("/spots", {"colour": "label", "filter": f"row>={k}"})
-                                 for k in range(6)]
+        kinds["whole map"] = [
+            ("/spots", {"colour": c, "filter": f"row>={k}"})
+            for k, c in enumerate(("value", "doubt", "density") * 2)
+        ]
+        kinds["map by label"] = [
+            ("/spots", {"colour": "label", "filter": f"row>={k}"}) for k in range(6)
+        ]
         kinds["piece of the map"] = [
-            ("/spots", {"x0": x - side / 9, "y0": y - side / 9, "x1": x + side / 9, "y1": y + side / 9})
+            (
+                "/spots",
+                {
+                    "x0": x - side / 9,
+                    "y0": y - side / 9,
+                    "x1": x + side / 9,
+                    "y1": y + side / 9,
+                },
+            )
             for x, y in centre
         ]
         for name, radius in (("small", 0.05), ("middle", 0.16), ("large", 0.4)):
-            kinds[f"{name} lasso"] = [("/worth", {"polygon": ring(x, y, radius * side)})
-                                      for x, y in centre]
+            kinds[f"{name} lasso"] = [
+                ("/worth", {"polygon": ring(x, y, radius * side)}) for x, y in centre
+            ]
     return kinds
 
 
 def answered(session: Session, path: str, asked: dict) -> bytes:
     route = BY_PATH[path]
     given = {name: [str(value)] for name, value in asked.items()}
-    said = getattr(pages, route.answer)(session, asked_of(route, lambda name: given.get(name, [])))
+    said = getattr(pages, route.answer)(
+        session, asked_of(route, lambda name: given.get(name, []))
+    )
     return json.dumps(plain(said)).encode()
 
 
@@ -199,7 +221,9 @@ def measured(run: Path, *, fresh: bool) -> dict:
             "cpu": float(np.median(used[1:])), "kb": max(n_bytes) / 1024,
             "rows": None if rows[0] is None else int(np.median([r or 0 for r in rows])),
         }  # fmt: skip
-        print(f"{name:26}", {k: v if v is None else round(v) for k, v in found[name].items()})
+        print(
+            f"{name:26}", {k: v if v is None else round(v) for k, v in found[name].items()}
+        )
     session.close()
     return found
 
@@ -216,7 +240,8 @@ def main() -> None:
     again = time.perf_counter()
     Session(run).close()
     line = {
-        "kind": own.kind, "n": own.rows, "views": found, "load": Path("/proc/loadavg").read_text()[:4],
+        "kind": own.kind, "n": own.rows, "views": found,
+        "load": Path("/proc/loadavg").read_text()[:4],
         "opening_again": 1e3 * (time.perf_counter() - again), "cores": os.cpu_count(),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "commit": provenance()["commit"],
@@ -227,7 +252,9 @@ def main() -> None:
     about = provenance("python benchmarks/explorer.py")
     held = sorted([*held, line], key=lambda each: (each["kind"], each["n"]))
     path.write_text(json.dumps({"rows": held, "provenance": about}, indent=1) + "\n")
-    print({name: value for name, value in line.items() if name != "views"}, found["opening"])
+    print(
+        {name: value for name, value in line.items() if name != "views"}, found["opening"]
+    )
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from hcdv.streaming import report
 from hcdv.uses import description, diagnosis, explanation, selection, suspects
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
     from hcdv.given import Given
@@ -56,6 +58,17 @@ class Answers:
         """
         check_is_fitted(self, "values_")
         return description.coalitions_described(self.run_, self.given_, nodes, most)
+
+    def report(self, path: str | Path, *, is_wrong: Any = None, rows: bool = True) -> Path:
+        """Write what was found to one HTML file: verdict, groups, map, suspects, curves, checks.
+
+        is_wrong: which labels are known to be wrong, to see how soon they are found. rows:
+        show rows as they were given. An older report at that place is replaced.
+        """
+        from hcdv.apps.report.writing import write_report
+
+        check_is_fitted(self, "values_")
+        return write_report(self, path, is_wrong=is_wrong, rows=rows)  # type: ignore[arg-type]
 
     def drift(self, since: int = 0) -> pd.DataFrame:
         """Which coalitions gained or lost since an update of `history_`; 0 is the fit."""

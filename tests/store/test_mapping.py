@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fits import quick, two_classes
 
+from fits import quick, two_classes
 from hcdv import HCDV, StoreError
 from hcdv.store import updating
 from hcdv.store.mapping import latest_state, mapped_run
@@ -58,7 +58,7 @@ def test_a_state_that_was_changed_is_named(run, place):
     content = bytearray(path.read_bytes())
     content[place] ^= 255
     path.write_bytes(content)
-    with pytest.raises(StoreError, match="state.safetensors' must be as it was written"):
+    with pytest.raises(StoreError, match=r"state\.safetensors' must be as it was written"):
         mapped_run(run)
 
 

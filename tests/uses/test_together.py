@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fits import quick, two_classes
 
+from fits import quick, two_classes
 from hcdv.embedding.dispersion import cross_label_dispersion
 from hcdv.uses.together import Worth
 from hcdv.valuation.payoffs import coalition_game

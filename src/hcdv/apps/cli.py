@@ -12,8 +12,10 @@ from hcdv.apps import living
 from hcdv.apps.console import Commands, as_json, step
 from hcdv.apps.explorer.command import explore
 from hcdv.apps.options import COUNT, FILE, of_value
+from hcdv.apps.report import command as reporting
 from hcdv.apps.tables import bench
 from hcdv.apps.watching import watch
+from hcdv.store.folder import REPORT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,8 +53,8 @@ def main() -> None:
 @of_value
 @_JSON
 def value(
-    table: Path, validation: Path | None, out: Path | None, *, no_rows: bool, quiet: bool,
-    json_: bool, **options: Any,
+    table: Path, validation: Path | None, out: Path | None, *, no_rows: bool,
+    report: bool, quiet: bool, json_: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Value every row of TABLE and write a run folder.
 
@@ -66,6 +68,7 @@ def value(
     command goes on where an interrupted one was.
     """  # noqa: D301, click reads the \b itself
     from hcdv.apps import datasets
+    from hcdv.apps.report.writing import write_report
     from hcdv.apps.summary import facts, text
     from hcdv.store import check_new, save
 
@@ -77,6 +80,8 @@ def value(
     model = _estimator(options, verbose=not (quiet or json_))
     if in_parts:
         run = datasets.value_in_parts(model, table, out, roles, validation, **parts)
+        if report:
+            write_report(run, out / REPORT, rows=not no_rows)
         if json_ or not quiet:
             datasets.show_run(run, 3, csv_=False, json_=json_)
         return
@@ -101,6 +106,9 @@ def value(
         **({"drop": list(roles.drop)} if roles.drop else {}),
     }
     save(model, out, source, rows=not no_rows)
+    if report:
+        step("writing the report", quiet=quiet)
+        write_report(model, out / REPORT, rows=not no_rows, folder=out)
     found = {"run": str(out), "source": source, **facts(model)}
     if json_:
         as_json(found)
@@ -300,6 +308,7 @@ for command in (
     living.check,
     watch,
     explore,
+    reporting.report,
 ):
     main.add_command(command)
 main.add_command(bench)
@@ -417,8 +426,10 @@ def next_steps(run: Path, found: dict[str, Any]) -> str:
     )
     table = str((found.get("source") or {}).get("table", ""))
     own = "" if not table or table.endswith(".npz") else f" --table {shlex.quote(table)}"
+    page = run / REPORT
+    told = f"report        {page}\n" if page.is_file() else ""
     return (
-        f"run           {run}\n"
+        f"run           {run}\n{told}"
         f"next          hcdv suspects {name}\n"
         f"              hcdv select {name} --fraction 0.3{own} -o kept.csv\n"
         f"              hcdv explain {name} {row}"

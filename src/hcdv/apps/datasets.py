@@ -9,6 +9,7 @@ import click
 
 from hcdv.apps.console import as_json
 from hcdv.errors import DataError, StoreError
+from hcdv.store.folder import REPORT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,10 +104,12 @@ def text_of(run: DatasetRun, found: dict[str, Any]) -> str:
     from hcdv.apps.summary import text
 
     source, name = run.about["source"], shlex.quote(str(run.folder))
+    page = run.folder / REPORT
+    told = f"report        {page}\n" if page.is_file() else ""
     files = f"{source['files']} file" + ("" if source["files"] == 1 else "s")
     return (
         f"{source['table']} ({files}): {text(found)}\n"
-        f"run           {run.folder}; values of all rows in {run.folder}/values/*.parquet\n"
+        f"run           {run.folder}; values of all rows in {run.folder}/values/*.parquet\n{told}"
         f"next          hcdv suspects {name}\n"
         f"              hcdv select {name} --fraction 0.3 -o kept.parquet\n"
         f"              hcdv explain {name} {found['values']['worst_rows'][0]}"

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from hcdv.apps.cli import next_steps
 from hcdv.apps.console import Commands
+from hcdv.apps.report.writing import write_report
 from hcdv.apps.summary import facts, text
 from hcdv.errors import StoreError
 from hcdv.store import check_new, read_about, save
+from hcdv.store.folder import REPORT
 from hcdv.store.rows import ROWS
 
 SEED = 0
@@ -49,7 +51,7 @@ def remove_own(folder: Path) -> None:
     except StoreError:
         return
     files = {folder / name for name in (*about["sha256"], ROWS)}
-    if about["source"] == source() and files == set(folder.iterdir()):
+    if about["source"] == source() and set(folder.iterdir()) - {folder / REPORT} == files:
         shutil.rmtree(folder)
 
 
@@ -67,16 +69,17 @@ def main() -> None:
 
     remove_own(FOLDER)
     check_new(FOLDER)
-    X, clean = load_digits(return_X_y=True)
-    y, is_wrong = flipped(clean, SEED)
+    digits = load_digits()
+    y, is_wrong = flipped(digits.target, SEED)
     click.echo(
         f"{len(y):,} handwritten digits; {is_wrong.sum()} labels (10 %) flipped by seed {SEED}.\n"
         "No validation set: parts of the data, wrong labels included, judge each other.\n"
     )
     started = time.perf_counter()
-    model = HCDV(random_state=SEED).fit(X, y)
+    model = HCDV(random_state=SEED).fit(digits.images, y)
     seconds = time.perf_counter() - started
     save(model, FOLDER, source())
+    write_report(model, FOLDER / REPORT, is_wrong=is_wrong, folder=FOLDER)
     found = facts(model)
     click.echo(f"{source()['table']}: {text(found)}\n")
     click.echo(_planted(model, is_wrong, seconds))

@@ -63,7 +63,7 @@ def forget(run: Path, rows: Path) -> None:
     from hcdv.store import updating
 
     with updating(run) as writer:
-        gone = _places(writer.model.ids_, rows)
+        gone = places(writer.model.ids_, rows)
         writer.commit(writer.model.forget(gone))
         click.echo(said(run, writer.model, f"{len(gone):,} rows withdrawn"))
 
@@ -167,24 +167,26 @@ def said(run: Path, model: HCDV, what: str) -> str:
     )
 
 
-def _places(ids: np.ndarray[Any, Any], file: Path) -> list[int]:
+def places(ids: np.ndarray[Any, Any], file: Path, name: str = "--rows") -> list[int]:
     """Positions of the rows whose ids a file lists."""
     import difflib
 
     from hcdv.errors import DataError
 
+    if not file.is_file():
+        raise DataError(f"{name} must be a file, got '{file}'. List ids in it, one a line.")
     asked = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
     place = {name: at for at, name in enumerate(ids.astype(str).tolist())}
     found: list[int] = []
-    for number, name in enumerate(asked, 1):
-        if not name:
+    for number, asked_id in enumerate(asked, 1):
+        if not asked_id:
             continue
-        if name not in place:
-            close = difflib.get_close_matches(name, place, 1)
-            meant = f"Did you mean {close[0]!r}?" if close else "Nothing was withdrawn."
+        if asked_id not in place:
+            close = difflib.get_close_matches(asked_id, place, 1)
+            meant = f"Did you mean {close[0]!r}?" if close else "Nothing was done."
             raise DataError(
-                f"--rows must list ids of live rows, got {name!r} in line {number} of "
+                f"{name} must list ids of live rows, got {asked_id!r} in line {number} of "
                 f"'{file}'. {meant}"
             )
-        found.append(place[name])
+        found.append(place[asked_id])
     return found

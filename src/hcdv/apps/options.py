@@ -97,6 +97,7 @@ _OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--skip-damaged", "Leave unreadable files of a data set out.", {"is_flag": True}),
     ("--no-rows", "Keep values alone: do not copy the rows themselves into the run folder.",
      {"is_flag": True}),
+    ("--report/--no-report", "Write report.html into the run folder.", {"default": True}),
     ("--quiet", "Print nothing but errors.", {"is_flag": True}),
 )  # fmt: skip
 

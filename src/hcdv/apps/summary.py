@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 N_COALITIONS = 3
 N_SUSPECTS = 5
-_MEANING = {
+MEANING = {
     "utility": "what they teach a model: {unit}",
     "dispersion": "how far apart they keep the classes, times its weight λ",
     "consistency": "nothing in sum: labels that look wrong pay the others, times their weight κ",
 }
-_UNITS = {
+UNITS = {
     "loss": "share of a blind guess's error that goes (1: all)",
     "r2": "share of the variance explained (1: all)",
     "accuracy": "accuracy gained over a blind guess",
@@ -106,7 +106,7 @@ def _surplus(found: dict[str, Any]) -> list[str]:
         f"{found['surplus']:+.4f}  what all rows are worth together, over having no data"
     )
     parts = [
-        f"  {name:<12}{part:+.4f}  {_MEANING[name].format(unit=_UNITS[found['metric']])}"
+        f"  {name:<12}{part:+.4f}  {MEANING[name].format(unit=UNITS[found['metric']])}"
         for name, part in found["surplus_parts"].items()
     ]
     return [f"surplus       {total}", *parts]

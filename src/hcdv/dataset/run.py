@@ -140,6 +140,15 @@ class DatasetRun:
             at -= n_held
         raise StoreError(f"'{self.folder}' must hold row {row}, got none.")
 
+    def report(self, path: str | Path, *, is_wrong: Any = None, rows: bool = True) -> Path:
+        """Write what was found to one HTML file, from the files of the run.
+
+        Parameters as of `HCDV.report`; there is no map and no curve, which need the vectors.
+        """
+        from hcdv.apps.report.writing import write_report
+
+        return write_report(self, path, is_wrong=is_wrong, rows=rows)
+
     def column(self, name: str) -> NDArray[Any]:
         """One column of all rows, in memory."""
         known = ("value", "stderr", "leaf", "label", "doubt", "suggested", "utility",

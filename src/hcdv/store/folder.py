@@ -17,6 +17,7 @@ from hcdv.errors import StoreError
 
 FORMAT = 1
 ABOUT = "run.json"
+REPORT = "report.html"  # made from a run, and no part of it
 FILES = ("values.parquet", "coalitions.parquet", "state.safetensors")
 
 

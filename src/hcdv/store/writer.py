@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hcdv.errors import StoreError
-from hcdv.store.folder import FILES, read_about, read_files, replace_file
+from hcdv.store.folder import FILES, REPORT, read_about, read_files, replace_file
 from hcdv.store.ledger import Update, insert, is_living, latest, migrate, reading, writing
 from hcdv.store.rows import note_later, settle, stored
 from hcdv.store.saving import load, model_of, parquet, state_bytes
@@ -47,6 +47,8 @@ class Writer:
         number = self.number + 1
         row = _written(self.folder, model, number)
         note_later(self.folder, number, model.given_)
+        # it tells values that no longer hold, and may show rows that are to go
+        (self.folder / REPORT).unlink(missing_ok=True)
         self.ledger.execute("BEGIN IMMEDIATE")
         try:
             insert(self.ledger, "updates", row)

@@ -14,6 +14,7 @@ from fits import quick, two_classes
 from hcdv.apps.explorer.server import application
 from hcdv.apps.explorer.session import Session
 
+
 @pytest.fixture(scope="session")
 def made(tmp_path_factory) -> Path:
     """A folder of runs: of a table, of another like it, of images, numbers and a data set."""
@@ -42,11 +43,15 @@ def asking(made):
     with ExitStack() as open_ones:
 
         def of(run, other=None):
-            paths = [made / each if isinstance(each, str) else each for each in (run, other)]
+            paths = [
+                made / each if isinstance(each, str) else each for each in (run, other)
+            ]
             session = Session(*paths)
             open_ones.callback(session.close)
             client = TestClient(
-                application(session, TOKEN, PORT), base_url=HERE, raise_server_exceptions=False
+                application(session, TOKEN, PORT),
+                base_url=HERE,
+                raise_server_exceptions=False,
             )
             client.cookies.set(f"hcdv-explore-{PORT}", TOKEN)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from explored import EVIL, customers
 
+from explored import EVIL, customers
 from hcdv import HCDV
 from hcdv.store import updating
 
@@ -28,7 +28,9 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 @pytest.fixture(scope="module")
 def browser():
     """Chromium without a window; the reason is told where there is none."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed"
+    )
     if CHROMIUM is None:
         pytest.skip("no chromium on the path: apt-get install chromium runs these tests")
     with sync_api.sync_playwright() as play:
@@ -42,7 +44,14 @@ def browser():
 @contextmanager
 def explored(*arguments):
     """`hcdv explore` in a process of its own, stopped as a person stops it."""
-    command = [sys.executable, "-m", "hcdv.apps.cli", "explore", *map(str, arguments), "--no-browser"]
+    command = [
+        sys.executable,
+        "-m",
+        "hcdv.apps.cli",
+        "explore",
+        *map(str, arguments),
+        "--no-browser",
+    ]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
@@ -142,7 +151,10 @@ def test_a_click_on_a_coalition_shows_its_rows(visit, address, made):
     see.page.click('.icicle a[data-node="2"]')
     see.page.wait_for_url("**/coalitions?node=2")
     see.page.wait_for_selector("table.rows tbody tr")
-    shown = {int(each) for each in see.page.locator("table.rows tbody td:first-child").all_inner_texts()}
+    shown = {
+        int(each)
+        for each in see.page.locator("table.rows tbody td:first-child").all_inner_texts()
+    }
     assert shown <= set(v.tree_.rows(2).tolist())
     assert len(shown) == min(20, v.tree_.size[2])
     see.page.click("text=Worth together")
@@ -157,7 +169,10 @@ def test_rows_are_sorted_filtered_and_searched(visit, address):
     see.page.click("th >> text=value")
     see.page.wait_for_url("**sort=value**")
     see.page.wait_for_selector('th[aria-sort="descending"]')
-    values = [see.page.locator(f"table.rows tbody tr:nth-child({k}) td:nth-child(3)").inner_text() for k in (1, 2, 3)]
+    values = [
+        see.page.locator(f"table.rows tbody tr:nth-child({k}) td:nth-child(3)").inner_text()
+        for k in (1, 2, 3)
+    ]
     numbers = [float(each.replace("−", "-")) for each in values]
     assert numbers == sorted(numbers, reverse=True)
     see.page.select_option("#filter select >> nth=0", "city")
@@ -186,7 +201,13 @@ def test_a_row_tells_why(visit, address):
     see.page.click("table.rows tbody tr:first-child a")
     see.ready("/row")
     text = see.page.inner_text("main")
-    for word in ("What it looks like", "Why", "consistency", "Coalitions it belongs to", "Nearest rows"):
+    for word in (
+        "What it looks like",
+        "Why",
+        "consistency",
+        "Coalitions it belongs to",
+        "Nearest rows",
+    ):
         assert word in text
     see.shot("row")
 
@@ -212,7 +233,9 @@ def test_a_lasso_tells_what_its_rows_are_worth_together(visit, address, made):
     see.page.click('.worth a:text-is("Its rows")')
     see.ready("/rows")
     assert see.page.inner_text(".summary strong") == f"{n} rows"
-    said = see.page.evaluate("fetch(location.href.replace('/rows', '/worth.json')).then((r) => r.json())")
+    said = see.page.evaluate(
+        "fetch(location.href.replace('/rows', '/worth.json')).then((r) => r.json())"
+    )
     assert said["n_rows"] == n
     assert said["of_all"]["value"] == pytest.approx(HCDV.load(made / "shop").surplus_)
 
@@ -224,7 +247,9 @@ def test_the_map_is_moved_by_keyboard(visit, address):
     see.page.focus("canvas")
     for _ in range(6):
         see.page.keyboard.press("+")
-    for _ in range(100):  # waiting for an expression would need eval, which the page forbids
+    for _ in range(
+        100
+    ):  # waiting for an expression would need eval, which the page forbids
         if int(see.page.get_attribute("canvas", "data-rows")) < 90:
             break
         see.page.wait_for_timeout(100)
@@ -237,7 +262,9 @@ def test_two_runs_are_compared(visit, address):
     see.page.click("text=Compare")
     see.ready("/compare")
     assert "70 rows in both" in see.page.inner_text("main")
-    assert re.search(r"Correlation 0\.\d+|Correlation -?\d", see.page.inner_text("#agreement"))
+    assert re.search(
+        r"Correlation 0\.\d+|Correlation -?\d", see.page.inner_text("#agreement")
+    )
     assert see.page.locator("#movers tbody tr").count() == 40
     see.shot("compare")
 
@@ -304,7 +331,9 @@ def test_runs_of_every_kind_are_shown_in_the_dark_and_on_a_phone(visit, made, ki
         see.page.click("table.rows tbody tr:first-child a >> nth=0")
         see.ready("/row")
         see.shot(f"phone-row-{kind}")
-        background = see.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        background = see.page.evaluate(
+            "getComputedStyle(document.documentElement).backgroundColor"
+        )
         assert np.mean([int(x) for x in re.findall(r"\d+", background)]) < 60
 
 

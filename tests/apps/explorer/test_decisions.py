@@ -8,6 +8,7 @@ import json
 import shutil
 
 import pytest
+
 from explored import HERE, customers
 
 
@@ -73,9 +74,13 @@ def test_what_breaks_a_rule_is_not_kept(asking, shop, ids, decision, label, said
     assert not (shop / "explorer" / "decisions.jsonl").exists()
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"ids": ["c-001"], "more": 1}', b"[" * 9999])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'{"ids": ["c-001"], "more": 1}', b"[" * 9999]
+)
 def test_what_is_no_decision_is_refused(asking, shop, body):
-    answer = asking(shop).client.post("/decisions.json", content=body, headers={"origin": HERE})
+    answer = asking(shop).client.post(
+        "/decisions.json", content=body, headers={"origin": HERE}
+    )
     assert answer.status_code == 400
     assert "must be" in answer.json()["error"]
 
@@ -83,7 +88,9 @@ def test_what_is_no_decision_is_refused(asking, shop, body):
 def test_numbers_are_put_right_by_numbers(asking, made, tmp_path):
     ask = asking(shutil.copytree(made / "numbers", tmp_path / "numbers"))
     decide(ask, ["3"], "wrong", "4.5")
-    assert "label must be a number" in decide(ask, ["3"], "wrong", "high", status=400)["error"]
+    assert (
+        "label must be a number" in decide(ask, ["3"], "wrong", "high", status=400)["error"]
+    )
 
 
 def test_a_line_cut_off_by_a_crash_spoils_no_other(asking, shop):
@@ -99,7 +106,9 @@ def test_a_line_cut_off_by_a_crash_spoils_no_other(asking, shop):
 
 def test_a_run_that_cannot_be_written_to_is_browsed_and_refuses_decisions(asking, shop):
     shutil.rmtree(shop / "explorer", ignore_errors=True)
-    (shop / "explorer").write_text("a file where the folder would be: nothing can be written")
+    (shop / "explorer").write_text(
+        "a file where the folder would be: nothing can be written"
+    )
     ask = asking(shop)
     assert ask("/overview")["run"]["n_rows"] == 90
     assert ask("/spots")["n_rows"] == 90

@@ -7,6 +7,7 @@ import re
 from importlib import resources
 
 import pytest
+
 from explored import HERE, PORT, TOKEN
 
 COOKIE = f"hcdv-explore-{PORT}"
@@ -28,7 +29,11 @@ PATHS = [
 
 @pytest.mark.parametrize("path", PATHS)
 def test_without_the_token_nothing_is_told(stranger, path):
-    for headers in ({}, {"cookie": f"{COOKIE}=wrong"}, {"authorization": f"Bearer {TOKEN}"}):
+    for headers in (
+        {},
+        {"cookie": f"{COOKIE}=wrong"},
+        {"authorization": f"Bearer {TOKEN}"},
+    ):
         answer = stranger.get(path, headers=headers, follow_redirects=False)
         assert answer.status_code == 403
         assert list(answer.json()) == ["error"]
@@ -88,7 +93,9 @@ def test_changes_come_from_this_page_alone(asking, shop, origin):
 
 def test_what_is_posted_is_small(asking, shop):
     client = asking(shop).client
-    answer = client.post("/decisions.json", content=b"x" * 300_000, headers={"origin": HERE})
+    answer = client.post(
+        "/decisions.json", content=b"x" * 300_000, headers={"origin": HERE}
+    )
     assert answer.status_code == 413
     streamed = client.post(
         "/decisions.json", content=iter([b"{", b"}"]), headers={"origin": HERE}
@@ -99,7 +106,9 @@ def test_what_is_posted_is_small(asking, shop):
 def test_other_methods_are_refused(asking):
     client = asking("shop").client
     for method in ("PUT", "DELETE", "PATCH"):
-        answer = client.request(method, "/rows.json", headers={"origin": HERE, "content-length": "0"})
+        answer = client.request(
+            method, "/rows.json", headers={"origin": HERE, "content-length": "0"}
+        )
         assert answer.status_code == 405
         assert "error" in answer.json()
     assert client.request("TRACE", "/rows.json").status_code == 403

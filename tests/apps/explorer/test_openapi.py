@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import schemathesis
-from explored import HERE, PORT, TOKEN
 from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -13,6 +12,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from explored import HERE, PORT, TOKEN
 from hcdv.apps.explorer.openapi import document
 from hcdv.apps.explorer.routes import ROUTES
 
@@ -24,7 +24,11 @@ FEW = settings(
     max_examples=8, deadline=None, derandomize=True, database=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
-HEADERS = {"cookie": f"hcdv-explore-{PORT}={TOKEN}", "origin": HERE, "host": f"127.0.0.1:{PORT}"}
+HEADERS = {
+    "cookie": f"hcdv-explore-{PORT}={TOKEN}",
+    "origin": HERE,
+    "host": f"127.0.0.1:{PORT}",
+}
 
 
 def test_every_route_is_in_the_document():

@@ -26,6 +26,7 @@ from hcdv.store.folder import read_about
 from hcdv.store.mapping import State, latest_state, mapped_run
 from hcdv.store.rows import ROWS
 from hcdv.store.saving import DATASET
+from hcdv.uses.plane import plane_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,9 +35,7 @@ if TYPE_CHECKING:
 
 EXPLORER = "explorer"
 _LAYOUT = 1  # of the points file; another one is written anew
-_BLOCK = 1 << 16  # rows projected at a time
 _GROUP = 1 << 16  # rows of a Parquet row group
-_MOST_VECTORS = 200_000  # rows behind the directions of the map
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Opened:
     number: int
     points: list[Path]
     coalitions: pd.DataFrame
-    shares: tuple[float, ...]  # of the vectors' variance, along the axes of the map
+    share: float  # of the vectors' variance that the map shows
     run: Callable[[], Run] | None  # opens the state; None where no vectors are kept
 
     @property
@@ -110,7 +109,7 @@ def opened(folder: Path, scratch: Path) -> Opened:
         DatasetRun.open(folder)  # refuses files that are not whole
         files = [folder / name for name in about["bytes"] if name.startswith(f"{VALUES}/")]
         frame = pd.read_parquet(folder / COALITIONS)
-        return Opened(folder, about, 0, files, frame, (), None)
+        return Opened(folder, about, 0, files, frame, 0.0, None)
     state = latest_state(folder)
     place = _laid_out(folder, state) or _laid_out_in(scratch, state)
     if place is None:
@@ -118,7 +117,7 @@ def opened(folder: Path, scratch: Path) -> Opened:
     beside = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
     frame = pd.read_parquet(place.with_name(f"coalitions-{place.name.partition('-')[2]}"))
     return Opened(
-        folder, about, state.number, [place], frame, tuple(beside["shares"]),
+        folder, about, state.number, [place], frame, float(beside["share"]),
         lambda: mapped_run(folder)[1],
     )  # fmt: skip
 
@@ -140,20 +139,18 @@ def _laid_out_in(place: Path, state: State) -> Path | None:
 def _lay_out(folder: Path, scratch: Path) -> tuple[State, Path]:
     state, run = mapped_run(folder)
     tables = {"coalitions": run.coalitions(), "points": _points(run)}
-    shares = tables["points"].attrs.pop("shares")
+    share = tables["points"].attrs.pop("share")
     for place in (folder / EXPLORER, scratch):
         with suppress(OSError):
             place.mkdir(exist_ok=True)
-            return state, _written(place, state, tables, shares)
+            return state, _written(place, state, tables, share)
     raise StoreError(
         f"'{scratch}' must be writable, got a folder that is not. Free some space, or name "
         "another place for temporary files in TMPDIR."
     )
 
 
-def _written(
-    place: Path, state: State, tables: dict[str, Any], shares: list[float]
-) -> Path:
+def _written(place: Path, state: State, tables: dict[str, Any], share: float) -> Path:
     name = _name(state)
     for kind, frame in tables.items():
         path = place / f"{kind}-{name.partition('-')[2]}"
@@ -164,7 +161,7 @@ def _written(
         finally:
             draft.unlink(missing_ok=True)
     path = place / name
-    path.with_suffix(".json").write_text(json.dumps({"shares": shares}), encoding="utf-8")
+    path.with_suffix(".json").write_text(json.dumps({"share": share}), encoding="utf-8")
     for old in [
         *place.glob("points-*"),
         *place.glob("coalitions-*"),
@@ -186,29 +183,10 @@ def _points(run: Run) -> pd.DataFrame:
         suggested = target.classes[np.argmax(doubts.scores, axis=0)]
     frame["suggested"] = run.users(suggested)
     frame["stale"] = run.stale
-    place, shares = flat_map(run.case.points.Z)
-    frame["x"], frame["y"] = run.users(place.T)
-    frame.attrs["shares"] = shares
+    plane = plane_of(run.case.points.Z)
+    frame["x"], frame["y"] = run.users(plane.at.T.astype(np.float32))
+    frame.attrs["share"] = plane.share
     return frame
-
-
-def flat_map(Z: NDArray[np.floating]) -> tuple[NDArray[np.float32], list[float]]:
-    """Vectors (n, d) on their two directions of largest variance, and its shares."""
-    step = max(1, len(Z) // _MOST_VECTORS)
-    some = np.asarray(Z[::step], dtype=np.float64)
-    mean = some.mean(axis=0)
-    spread = (some - mean).T @ (some - mean)
-    strength, axes = np.linalg.eigh(spread)
-    axes, strength = axes[:, ::-1][:, :2], strength[::-1]
-    axes = axes * np.where(
-        axes[np.abs(axes).argmax(axis=0), range(axes.shape[1])] < 0, -1, 1
-    )
-    out = np.zeros((len(Z), 2), dtype=np.float32)
-    for start in range(0, len(Z), _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        out[rows, : axes.shape[1]] = (np.asarray(Z[rows], dtype=np.float64) - mean) @ axes
-    total = float(strength.clip(0).sum()) or 1.0
-    return out, [float(each) / total for each in strength.clip(0)[:2]]
 
 
 class Scratch:

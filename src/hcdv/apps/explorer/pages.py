@@ -108,7 +108,7 @@ def map_page(session: Session, asked: Asked) -> Said:
     _refuse_without_map(now)
     return {
         "extent": now.queries.extent(),
-        "shares": list(now.opened.shares),
+        "share": now.opened.share,
         "has_classes": now.opened.has_classes,
         "labels": [each["label"] for each in now.queries.labels()],
         "n_rows": now.queries.totals(_where(session, now, asked))["n_rows"],

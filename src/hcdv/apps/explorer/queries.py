@@ -145,14 +145,16 @@ class Queries:
         held = parquet.read_schema(self.opened.given[0]).metadata
         return tuple(json.loads(held[b"hcdv:shape"]))
 
-    def image(self, given_id: Any) -> bytes | None:
-        """The bytes of a row's image; None where there is none."""
+    def image(self, given_id: Any) -> NDArray[np.uint8] | None:
+        """A row's image, (height, width[, channels]); None where there is none."""
         if not self.has_images:
             return None
         found = self.database.all(
             'SELECT "hcdv:image" FROM given WHERE "hcdv:id" = ?', [given_id]
         )
-        return bytes(found[0][0]) if found else None
+        if not found:
+            return None
+        return np.frombuffer(found[0][0], dtype=np.uint8).reshape(self.image_shape)
 
     def spread(self) -> dict[str, Any]:
         """How values are spread: counts between edges that widen away from zero, and the ends."""
@@ -177,8 +179,8 @@ class Queries:
             counts[place] = count
         edges = unit * np.sinh(left + width * np.arange(_BINS + 1))
         return {
-            "low": low, "high": high, "counts": counts, "edges": edges, "min": least, "max": most, "mean": mean,
-            "n_below_zero": below, "n_stale": stale, "median_stderr": error,
+            "low": low, "high": high, "counts": counts, "edges": edges,
+            "min": least, "max": most, "mean": mean, "n_below_zero": below, "n_stale": stale, "median_stderr": error,
         }  # fmt: skip
 
     def labels(self, most: int = 30) -> list[dict[str, Any]]:

@@ -16,9 +16,9 @@ from hcdv.apps.explorer import pages
 from hcdv.apps.explorer.decisions import KINDS
 from hcdv.apps.explorer.guard import HOSTS, Guard
 from hcdv.apps.explorer.openapi import MOST_IDS, document
-from hcdv.apps.explorer.png import png
 from hcdv.apps.explorer.routes import ROUTES, ROW, Param, Route, asked_of
 from hcdv.apps.explorer.session import Session
+from hcdv.apps.report.png import png
 from hcdv.errors import DataError, HCDVError, StoreError, need
 from hcdv.store import plain
 
@@ -256,7 +256,7 @@ def _image(session: Session, request: Request) -> Response:
             f"id must be that of a row given as an image, got {asked[:80]!r}."
         )
     heads = {"cache-control": "private, max-age=600"}
-    return Response(png(pixels, queries.image_shape), media_type="image/png", headers=heads)
+    return Response(png(pixels), media_type="image/png", headers=heads)
 
 
 def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG001

@@ -98,21 +98,21 @@ const mix = (a, b, t) => `rgb(${a.map((x, i) => Math.round(x + (b[i] - x) * t)).
 // A value beside that of the average row: 0 → neutral, the average → half way, far more → full.
 export function shade(value, mean) {
   const middle = dark.matches ? [58, 63, 70] : [229, 231, 235];
-  const [up, down] = dark.matches ? [[88, 166, 255], [255, 145, 77]] : [[21, 91, 181], [196, 78, 6]];
+  const [up, down] = dark.matches ? [[88, 166, 255], [255, 145, 77]] : [[29, 95, 180], [194, 65, 12]];
   const unit = Math.abs(mean) || 1e-12;
   const t = value / (Math.abs(value) + unit);
   return mix(middle, t >= 0 ? up : down, Math.abs(t));
 }
 export function doubtShade(doubt) {
-  const [low, high] = dark.matches ? [[58, 63, 70], [255, 145, 77]] : [[221, 224, 229], [196, 78, 6]];
+  const [low, high] = dark.matches ? [[58, 63, 70], [255, 145, 77]] : [[221, 224, 229], [194, 65, 12]];
   return mix(low, high, Math.sqrt(Math.max(0, Math.min(1, doubt))));
 }
 export function countShade(t) {
   const [low, high] = dark.matches ? [[40, 46, 54], [200, 210, 222]] : [[216, 221, 228], [38, 50, 66]];
   return mix(low, high, t);
 }
-const HUES = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6d31", "#7b61c9", "#b5bd00", "#6e7781"];
-export const hue = (place) => (place < 0 ? "#8b949e" : HUES[place % HUES.length]);
+const HUES = ["#3b76c4", "#d9822b", "#2f9e77", "#c0518f", "#8a63c9", "#a98a12", "#3aa5c2", "#c4554d", "#6b8e23", "#8d6e63"]; // as in reports
+export const hue = (place) => (place < 0 ? "#8b8b8b" : HUES[place] ?? "#8b8b8b");
 // Whether dark or light text can be read on a colour.
 export function inkOn(colour) {
   const [r, g, b] = colour.match(/\d+/g).map(Number);

@@ -50,7 +50,7 @@ export async function showMap(asked, main) {
   };
   const zoom = (by) => { state.view = zoomed(state.view, by); later(); };
   fill(main, el("h1", {}, "Map"),
-    el("p", { class: "faint" }, `${plural(said.n_rows, "row")} on the two directions in which their vectors vary most (${said.shares.map(percent).join(" and ")} of it); near means alike to the model.`,
+    el("p", { class: "faint" }, `${plural(said.n_rows, "row")} on the two directions in which their vectors vary most (${percent(said.share)} of it is seen); near means alike to the model.`,
       Object.keys(chosen).length ? [" Only some are shown. ", el("a", { href: "/map" }, "Show all")] : ""),
     el("div", { class: "side" },
       el("div", {}, el("div", { class: "tools" }, button("Lasso", "lasso", "Draw around rows"), button("Move", "move", "Drag the map"),

@@ -1,0 +1,1 @@
+"""The report of a run: facts as plain data, and one HTML file made of them alone."""
