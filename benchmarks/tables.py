@@ -213,11 +213,29 @@ def labels(found: dict) -> pd.DataFrame:
     return mean
 
 
+def explorer(found: dict) -> pd.DataFrame:
+    """A row a view, two columns a run: CPU of all threads, and the clock at its best."""
+    views = list(dict.fromkeys(view for row in found["rows"] for view in row["views"]))
+    columns: dict[str, list[str]] = {"view": views}
+    for row in found["rows"]:
+        about = f"{row['kind']}, {row['n']:,}"
+        cells = [row["views"].get(view) for view in views]
+        columns[f"{about}: first, CPU ms"] = [
+            "" if each is None else f"{each['first_cpu']:,.0f}" for each in cells
+        ]
+        columns["then, CPU ms" + " " * (len(columns) // 2)] = [
+            "" if each is None or "cpu" not in each else f"{each['cpu']:,.0f}"
+            for each in cells
+        ]
+    return pd.DataFrame(columns).rename(columns=str.strip)
+
+
 TABLES = {
     "living-latency": living_latency,
     "living-memory": living_memory,
     "living-folder": living_folder,
     "gaps": gaps,
+    "explorer": explorer,
     "scale": scale,
     "scale-parts": scale_parts,
     "detection": detection,

@@ -10,6 +10,7 @@ import click
 import hcdv
 from hcdv.apps import candidates, labels, living
 from hcdv.apps.console import Commands, as_json, one_format, step
+from hcdv.apps.explorer.command import explore
 from hcdv.apps.needs import gaps
 from hcdv.apps.options import COUNT, FILE, of_value
 from hcdv.apps.paying import payout
@@ -278,6 +279,7 @@ for command in (
     gaps,
     candidates.augment,
     labels.suspects,
+    explore,
     reporting.report,
 ):
     main.add_command(command)

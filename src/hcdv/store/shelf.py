@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_SETTINGS = "settings"
+SETTINGS = "settings"
 _AS_BYTES = "USMm"  # kinds that safetensors lacks
 
 
@@ -71,9 +71,7 @@ class Shelf:
 
         own = {"settings": self.settings, "kinds": self.kinds}
         text = json.dumps(own, default=lambda number: number.item())  # numpy's own numbers
-        return save(
-            {**self.arrays, _SETTINGS: np.frombuffer(text.encode(), dtype=np.uint8)}
-        )
+        return save({**self.arrays, SETTINGS: np.frombuffer(text.encode(), dtype=np.uint8)})
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Shelf:
@@ -82,6 +80,6 @@ class Shelf:
 
         shelf = cls()
         shelf.arrays = load(content)
-        own = json.loads(shelf.arrays.pop(_SETTINGS).tobytes())
+        own = json.loads(shelf.arrays.pop(SETTINGS).tobytes())
         shelf.settings, shelf.kinds = own["settings"], own["kinds"]
         return shelf

@@ -55,7 +55,8 @@ def plane_of(Z: NDArray[np.floating]) -> Plane:
     power, directions = np.linalg.eigh(moments)
     turn = directions[:, ::-1][:, :2]
     turn = turn * np.sign(turn[np.abs(turn).argmax(axis=0), range(turn.shape[1])])
-    at = (Z - mean.astype(Z.dtype)) @ turn.astype(Z.dtype)
+    blocks = (Z[start : start + _BLOCK] - mean for start in range(0, n, _BLOCK))
+    at = np.concatenate([block @ turn for block in blocks])
     if at.shape[1] < 2:
         at = np.column_stack([at, np.zeros(n)])
     low, high = np.quantile(at, [_FAR, 1 - _FAR], axis=0)
