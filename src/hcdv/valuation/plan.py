@@ -38,6 +38,7 @@ class Plan:
     semivalue: str | tuple[float, float] = "shapley"
     seed: int = 0
     n_jobs: int | None = None
+    engine: str = "local"  # where models are trained anew
 
     def in_words(self) -> str:
         """How much is sampled, and when it stops."""
