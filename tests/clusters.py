@@ -22,12 +22,16 @@ def in_session(script: str, *arguments: Path | str) -> subprocess.CompletedProce
     process = subprocess.Popen(
         [sys.executable, "-c", script, *paths, *map(str, arguments)],
         stdout=subprocess.PIPE, text=True, stderr=subprocess.STDOUT, start_new_session=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "RAY_USAGE_STATS_ENABLED": "0"},
+        env=os.environ | {
+            "PYTHONPATH": os.pathsep.join(paths), "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_worker_niceness": "0",  # not behind everything else on a busy machine
+        },
     )  # fmt: skip
     try:
-        said, _ = process.communicate(timeout=240)
+        said, _ = process.communicate(timeout=480)
     finally:
         _kill_session(process.pid)
+        process.communicate()  # nothing is left open after a time-out either
     return subprocess.CompletedProcess([], process.returncode, said, "")
 
 

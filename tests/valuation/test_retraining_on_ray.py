@@ -61,7 +61,7 @@ finally:
 def fitted(model, checkpoint=None, **settings) -> HCDV:
     X, y = make_classification(n_samples=242, n_informative=5, random_state=0)
     utility = Retrained(estimator=model, checkpoint=checkpoint)
-    plain = {"random_state": 0, "metric": "accuracy", "leaf_size": 8, "n_permutations": 8}
+    plain = {"random_state": 0, "metric": "accuracy", "leaf_size": 16, "n_permutations": 2}
     return HCDV(utility=utility, **plain, **settings).fit(X, y)
 
 

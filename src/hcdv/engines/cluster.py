@@ -35,6 +35,8 @@ def ray_engine(address: str | None = None, retries: int = -1) -> Iterator[Engine
     joined = ray.is_initialized()
     if not joined:
         own = {} if address else {"include_dashboard": False}
+        if not address:  # Ray would let its workers wait behind all else: niceness 15
+            os.environ.setdefault("RAY_worker_niceness", "0")
         ray.init(
             address=address or "local", log_to_driver=False, logging_level="ERROR", **own
         )
