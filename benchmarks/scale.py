@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -138,8 +139,8 @@ class Parts:
     def read(self):
         """Decode, hash and encode."""
         from hcdv.dataset.gathering import points_of
+        from hcdv.dataset.levels import levels_of
         from hcdv.dataset.sampling import Sampling, labels_of
-        from hcdv.dataset.task import as_frame
 
         task, source = self.task, self.task.source
         rows, size = task.rows(0), task.layout.block
@@ -152,8 +153,7 @@ class Parts:
             codes = self.target.coded(labels_of(table, source, "label", first))
 
             def counted(table=table, fold=fold, codes=codes):
-                frame = as_frame(table.select(list(sampling.text)), frozenset())
-                sampling.mass.add(frame, fold, codes, 1)
+                sampling.mass.add(partial(levels_of, table), fold, codes, 1)
 
             self.timed("hash and count levels", counted)
         encoded = self.timed(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hcdv.dataset.run import DatasetRun
     from hcdv.errors import (
         DataError,
+        ExecutorError,
         HCDVError,
         MissingExtra,
         ParameterError,
@@ -29,6 +30,7 @@ __all__ = [
     "HCDV",
     "DataError",
     "DatasetRun",
+    "ExecutorError",
     "HCDVError",
     "MissingExtra",
     "ParameterError",
@@ -45,6 +47,7 @@ _HOME = {
     "HCDV": "hcdv.estimator",
     "DataError": "hcdv.errors",
     "DatasetRun": "hcdv.dataset.run",
+    "ExecutorError": "hcdv.errors",
     "HCDVError": "hcdv.errors",
     "MissingExtra": "hcdv.errors",
     "ParameterError": "hcdv.errors",

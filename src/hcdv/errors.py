@@ -4,6 +4,7 @@ HCDVError
 ├── ParameterError (ValueError)   a setting outside its range
 ├── DataError (ValueError)        a table, label or row that cannot be valued as it is
 ├── PayoffError (ValueError)      a utility that returned something that is not a payoff
+├── ExecutorError (RuntimeError)  workers elsewhere that died over and over
 ├── StoreError (OSError)          a run folder that cannot be written or read
 └── MissingExtra (ImportError)    an optional part that is not installed
 """
@@ -31,6 +32,10 @@ class DataError(HCDVError, ValueError):
 
 class PayoffError(HCDVError, ValueError):
     """A utility that did not return a usable payoff."""
+
+
+class ExecutorError(HCDVError, RuntimeError):
+    """Work that was given to other processes or machines and did not come back."""
 
 
 class StoreError(HCDVError, OSError):

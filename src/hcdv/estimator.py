@@ -6,8 +6,9 @@ It wires the three stages and holds no arithmetic.
 from __future__ import annotations
 
 import logging
+import os
 import time as clock
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,6 +19,7 @@ from sklearn.base import BaseEstimator
 from hcdv.answers import Answers
 from hcdv.arrivals import known_labels, read_arrivals, read_judges
 from hcdv.embedding.rows import read_rows
+from hcdv.engines.arrays import arrays_on, used
 from hcdv.engines.local import one_thread_each, watched
 from hcdv.errors import ParameterError
 from hcdv.given import Given, part_of
@@ -33,7 +35,7 @@ from hcdv.valuation.duration import in_words
 from hcdv.valuation.methods import value
 from hcdv.valuation.payoffs import how_to_go_on
 from hcdv.valuation.plan import Plan
-from hcdv.valuation.utility import Payoffs, Retrained
+from hcdv.valuation.utility import Payoffs, Retrained, resolve_utility
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +43,15 @@ if TYPE_CHECKING:
     from hcdv.dataset.run import DatasetRun
 
 log = logging.getLogger("hcdv")
+
+
+def _joined(engine: str) -> AbstractContextManager[Any]:
+    """A cluster for the time of a fit, so that its games need not each start one."""
+    if engine == "local":
+        return nullcontext()
+    from hcdv.engines.cluster import ray_engine
+
+    return ray_engine(os.environ.get("RAY_ADDRESS"))
 
 
 class HCDV(Answers, BaseEstimator):
@@ -80,9 +91,12 @@ class HCDV(Answers, BaseEstimator):
         Without a validation set: rows of one group are never split across folds; models are
         judged on later rows than they were taught with.
     device : {"auto", "cpu", "cuda"}
-        Where neural encoders run.
+        Where neural encoders and the kernels of Stage III run. "auto": on a CUDA device where
+        PyTorch finds one. Its values differ from the CPU's by about 1e-5 of the largest.
     engine : {"local", "ray"}
-        Where the kernels run; "ray", a cluster, for `fit_dataset` alone.
+        Where the kernels of `fit_dataset` run, and where `fit` trains an estimator given as
+        `utility`. "ray": a cluster; for `fit` the one joined by ``ray.init`` or named by the
+        environment's RAY_ADDRESS, or else this machine's cores.
     n_jobs : int or None
         Threads; the values do not depend on it.
     spawn_distance : float or None
@@ -167,11 +181,13 @@ class HCDV(Answers, BaseEstimator):
     ) -> Self:
         """Value the rows of X, judged on (X_val, y_val) or, without, by cross-fitting."""
         started = clock.perf_counter()
-        plan_for = checked_plan(self)
-        if self.engine != "local":
+        plan_for, arrays = checked_plan(self), arrays_on(self.device)
+        if self.engine != "local" and not isinstance(
+            resolve_utility(self.utility), Retrained
+        ):
             raise ParameterError(
-                "engine", self.engine, '"local" for a table in memory',
-                "fit_dataset values Parquet files on a cluster.",
+                "engine", self.engine, '"local" for a table in memory, unless utility= is an '
+                "estimator to train anew", "fit_dataset values Parquet files on a cluster.",
             )  # fmt: skip
         table = read_table(
             X, y, metric=self.metric, ids=ids, sample_weight=sample_weight,
@@ -181,7 +197,7 @@ class HCDV(Answers, BaseEstimator):
         settings = EncoderSettings(
             self.encoder, self.dispersion_weight, self.smoothness_weight, self.device
         )
-        with one_thread_each():
+        with one_thread_each(), used(arrays):
             intake = build_case(table, settings, X_val, y_val, plan.seed, self.n_jobs)
             embedded = clock.perf_counter()
             tree = grown_tree(self, table, intake.case, plan.seed)
@@ -189,7 +205,11 @@ class HCDV(Answers, BaseEstimator):
             estimated = estimated_seconds(intake.case, tree, plan)
             log.info("about %s of work: %s", in_words(estimated), plan.in_words())
             try:
-                with self._clock(plan, estimated) as tick, watched(tick):
+                with (
+                    _joined(self.engine),
+                    self._clock(plan, estimated) as tick,
+                    watched(tick),
+                ):
                     valuation = value(intake.case, tree, plan, self._progress())
             except KeyboardInterrupt as stopped:
                 stopped.add_note(how_to_go_on(plan.utility, plan.seed))

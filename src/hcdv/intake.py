@@ -243,11 +243,15 @@ def _fitted(
 def unit(Z: Any, n_rows: int | None = None) -> NDArray[np.floating]:
     """Rows scaled to unit length; a zero row stays zero. n_rows: of which these are a part."""
     Z = np.asarray(Z)
-    size = Z.size if n_rows is None else n_rows * Z.shape[1]
-    Z = Z.astype(np.float64 if size <= _SINGLE else np.float32)
+    Z = Z.astype(vector_dtype(len(Z) if n_rows is None else n_rows, Z.shape[1]))
     norm = np.sqrt(np.einsum("nd,nd->n", Z, Z))
     Z /= np.where(norm > 0, norm, 1.0)[:, None]
     return Z
+
+
+def vector_dtype(n_rows: int, width: int) -> np.dtype:
+    """Of vectors: float64 while they are few."""
+    return np.dtype(np.float64 if n_rows * width <= _SINGLE else np.float32)
 
 
 @contextmanager

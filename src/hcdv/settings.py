@@ -72,7 +72,7 @@ def checked_plan(settings: Any) -> Callable[[int, str], Plan]:
             float(weight), default_contexts(n) if contexts is None else int(contexts),
             default_permutations() if permutations is None else int(permutations),
             settings.precision, settings.time_budget, semivalue, seed, settings.n_jobs,
-            by_size=contexts is None,
+            by_size=contexts is None, engine=settings.engine,
         )  # fmt: skip
 
     return plan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -12,11 +11,11 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from clusters import in_session
 from datasets import frame_of, people, valued, written
 from hcdv import DatasetRun, MissingExtra
 from hcdv.apps.cli import main
 
-HERE = Path(__file__).parent.parent
 SCRIPT = """
 import os, signal, sys, threading, time
 sys.path[:0] = sys.argv[1:3]
@@ -49,31 +48,8 @@ finally:
 
 
 def on_two_nodes(data: Path, out: Path, what: str = "") -> subprocess.CompletedProcess[str]:
-    """Value a data set on a cluster of two nodes in a process group, of which nothing stays."""
-    arguments = [str(HERE.parent / "src"), str(HERE), str(data), str(out), what]
-    paths = os.pathsep.join(arguments[:2])
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, text=True,
-        stderr=subprocess.STDOUT, start_new_session=True,
-        env=os.environ | {"PYTHONPATH": paths, "RAY_USAGE_STATS_ENABLED": "0"},
-    )  # fmt: skip
-    try:
-        said, _ = process.communicate(timeout=240)
-    finally:
-        _kill_session(process.pid)
-    return subprocess.CompletedProcess([], process.returncode, said, "")
-
-
-def _kill_session(session: int) -> None:
-    """End what a killed driver leaves: the processes of its own session, by their ids."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                if int(fields[3]) == session:
-                    os.kill(int(entry.name), signal.SIGKILL)
-            except (OSError, IndexError):
-                continue
+    """Value a data set on a cluster of two nodes."""
+    return in_session(SCRIPT, data, out, what)
 
 
 def same(a: DatasetRun, b: DatasetRun) -> None:

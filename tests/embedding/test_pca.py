@@ -37,6 +37,16 @@ def test_scores_are_those_of_the_singular_value_decomposition():
     assert aligned(Z, expected) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("standardise", [True, False])
+def test_single_precision_finds_the_scores_to_seven_digits(standardise):
+    X = sloping()
+    made = fitted(X, standardise=standardise)
+    Z = made.transform(X)
+    single = made.transform(X, np.float32)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, Z, atol=2e-6 * np.abs(Z).max())
+
+
 def test_a_table_too_wide_for_its_covariance_gets_the_same_directions(monkeypatch):
     X = sloping()
     expected = fitted(X).directions

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hcdv.embedding.cells import hashed_levels
 from hcdv.embedding.target_statistics import LevelMass
 
 PRIOR = 20.0
@@ -20,16 +21,26 @@ def rows(n: int = 400, classes: int = 2, seed: int = 0):
     return frame, fold, target
 
 
+def cells(frame):
+    return lambda name: hashed_levels(frame[name])
+
+
+def read(means, frame, fold) -> np.ndarray:
+    out = np.empty((len(frame), means.width))
+    means.read(cells(frame), fold, out)
+    return out
+
+
 def counted(frame, fold, target, classes=2, **options) -> LevelMass:
     mass = LevelMass.empty(("town",), classes, 4, **options)
-    mass.add(frame, fold, target)
+    mass.add(cells(frame), fold, target)
     return mass
 
 
 @pytest.mark.parametrize("classes", [2, 3, 0])
 def test_a_row_reads_the_mean_label_of_its_level_in_the_other_folds(classes):
     frame, fold, target = rows(classes=classes)
-    found = counted(frame, fold, target, classes).means(("town",)).read(frame, fold)
+    found = read(counted(frame, fold, target, classes).means(("town",)), frame, fold)
     kinds = {2: [1], 3: [0, 1, 2], 0: [None]}[classes]
     for column, kind in enumerate(kinds):
         y = target if kind is None else (target == kind).astype(float)
@@ -48,8 +59,8 @@ def test_no_row_reads_its_own_label():
     other = target.copy()
     other[row] = 1 - other[row]
     moved = np.abs(
-        counted(frame, fold, target).means(("town",)).read(frame, fold)
-        - counted(frame, fold, other).means(("town",)).read(frame, fold)
+        read(counted(frame, fold, target).means(("town",)), frame, fold)
+        - read(counted(frame, fold, other).means(("town",)), frame, fold)
     )
     alike = (frame["town"] == frame["town"][row]).to_numpy() & (fold != fold[row])
     assert moved[row] < 1 / len(target)  # as the mean of all labels has moved
@@ -63,13 +74,13 @@ def test_sums_have_the_same_bits_in_any_order_of_the_rows(classes):
     mixed = np.random.default_rng(1).permutation(400)
     parts = LevelMass.empty(("town",), classes, 4)
     for some in np.array_split(mixed, 7):
-        parts.add(frame.iloc[some], fold[some], target[some])
+        parts.add(cells(frame.iloc[some]), fold[some], target[some])
     assert np.array_equal(whole.mass, parts.mass)
 
 
 def test_rows_of_no_fold_read_all_folds():
     frame, fold, target = rows()
-    found = counted(frame, fold, target).means(("town",)).read(frame, np.full(400, -1))
+    found = read(counted(frame, fold, target).means(("town",)), frame, np.full(400, -1))
     level = (frame["town"] == "t1").to_numpy()
     total, n = target[level].sum() + PRIOR * target.mean(), level.sum() + PRIOR
     assert found[level] == pytest.approx(total / n - target.mean(), abs=1e-6)
@@ -77,8 +88,8 @@ def test_rows_of_no_fold_read_all_folds():
 
 def test_columns_are_scaled_to_deviation_one():
     frame, fold, target = rows()
-    means = counted(frame, fold, target).means(("town",)).scaled(frame, fold)
-    assert means.read(frame, fold).std() == pytest.approx(1.0)
+    means = counted(frame, fold, target).means(("town",)).scaled(cells(frame), fold)
+    assert read(means, frame, fold).std() == pytest.approx(1.0)
 
 
 def test_fewer_bytes_give_fewer_buckets():

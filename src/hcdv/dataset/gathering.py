@@ -16,10 +16,13 @@ from numpy.typing import NDArray
 from hcdv.dataset.model import Model
 from hcdv.dataset.workspace import Arrays, Workspace
 from hcdv.embedding.dispersion import class_sums
+from hcdv.engines.local import n_workers, ordered_map
 from hcdv.judging import N_FOLDS
 from hcdv.valuation.doubts import probes_of
 from hcdv.valuation.points import Points
 from hcdv.valuation.statistics import Statistics, context_statistics, group_statistics
+
+_ENCODING = 2  # workers that encode: as many blocks as they hold are in memory at once
 
 
 @dataclass(frozen=True)
@@ -89,13 +92,14 @@ class Gathering:
     def _read(self, segment: int) -> Points:
         task, encoder = self.model.task, self.model.rows
         rows = task.rows(segment)
+        blocks = task.source.blocks(
+            rows.start, rows.stop, task.columns, n_rows=task.layout.block
+        )
+        workers = min(n_workers(self.n_jobs), _ENCODING)
         Z: NDArray[Any] = np.zeros(0)
         target: NDArray[Any] = np.zeros(0)
         at = 0
-        for first, table in task.source.blocks(
-            rows.start, rows.stop, task.columns, n_rows=task.layout.block
-        ):
-            block = encoder.block(first, table)
+        for block in ordered_map(lambda held: encoder.block(*held), blocks, workers):
             if not at:
                 Z = np.empty((len(rows), block.Z.shape[1]), dtype=block.Z.dtype)
                 target = np.empty(len(rows), dtype=block.target.dtype)

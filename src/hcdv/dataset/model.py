@@ -7,21 +7,23 @@ whatever n is, and is made again, bit by bit, where a run is taken up.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcdv.dataset.levels import levels_of
 from hcdv.dataset.sampling import Sample, labels_of
 from hcdv.dataset.task import FEWEST_IN_LEAF, Task, as_frame
-from hcdv.embedding.encoders import Encoder, make_encoder
+from hcdv.embedding.encoders import AutoEncoder, Plain, make_encoder
 from hcdv.embedding.rows import Rows
 from hcdv.embedding.tables import TableEncoder
-from hcdv.embedding.target_statistics import LevelMass, LevelMeans
+from hcdv.embedding.target_statistics import Cells, LevelMass, LevelMeans
 from hcdv.errors import DataError
 from hcdv.hierarchy.assignment import Prototypes
 from hcdv.hierarchy.growth import flat_tree, grow
-from hcdv.intake import row_keys, unit
+from hcdv.intake import row_keys, unit, vector_dtype
 from hcdv.judging import N_FOLDS, each_against_others
 from hcdv.targets import Target
 from hcdv.valuation.coalitions import Upper
@@ -48,7 +50,7 @@ class RowEncoder:
     table: TableEncoder | None  # None: every column has many levels
     means: LevelMeans
     plain: frozenset[str]  # text columns that hold no levels, such as dates
-    encoder: Encoder
+    encoder: AutoEncoder | Plain
     notes: tuple[str, ...] = ()  # what a user should know of the columns
 
     @classmethod
@@ -60,20 +62,25 @@ class RowEncoder:
         rest = sample.frame.drop(columns=list(many))
         table = TableEncoder().fit(Rows(frame=rest)) if rest.shape[1] else None
         fold = task.folds(row_keys(sample.number))
-        means = mass.means(many).scaled(sample.frame, fold)
+        cells = partial(levels_of, sample.frame)
+        means = mass.means(many).scaled(cells, fold)
         made = make_encoder(task.encoder, Rows(frame=sample.frame), n_jobs=task.plan.n_jobs)
-        own = cls(task, target, table, means, frozenset(plain), made)
+        encoder = cast("AutoEncoder | Plain", made)  # a task names no others
+        own = cls(task, target, table, means, frozenset(plain), encoder)
         rng = np.random.default_rng([task.plan.seed, 0])
-        made.fit(own._numbers(sample.frame, fold), None, rng)
+        encoder.fit(own._numbers(sample.frame, cells, fold, np.dtype(float)), None, rng)
         return replace(own, notes=tuple(own._noted()))
 
     def points(
         self, frame: pd.DataFrame, labels: NDArray[Any], key: NDArray[np.uint64],
-        fold: NDArray[np.intp],
+        fold: NDArray[np.intp], cells: Cells | None = None,
     ) -> Points:  # fmt: skip
-        """Rows as Stage III sees them."""
-        Z = unit(self.encoder.transform(self._numbers(frame, fold)), self.task.n_rows)
-        target = self.target
+        """Rows as Stage III sees them. cells: of columns that the frame lacks."""
+        task, target = self.task, self.target
+        cells = cells or partial(levels_of, frame)
+        dtype = vector_dtype(task.n_rows, self.width)
+        X = self._numbers(frame, cells, fold, dtype)
+        Z = unit(self.encoder.transform(X, dtype), task.n_rows)
         return Points(Z, target.coded(labels), target.n_classes, key, fold)
 
     def block(self, first: int, table: pa.Table) -> Points:
@@ -81,8 +88,16 @@ class RowEncoder:
         task = self.task
         key = task.keys(range(first, first + table.num_rows))
         labels = labels_of(table, task.source, task.target, first)
-        frame = as_frame(table.select(list(task.features)), self.plain)
-        return self.points(frame, labels, key, task.folds(key))
+        few = [name for name in task.features if name not in self.means.columns]
+        frame = as_frame(table.select(few), self.plain)
+        cells = partial(levels_of, table)
+        return self.points(frame, labels, key, task.folds(key), cells)
+
+    @property
+    def width(self) -> int:
+        """Columns of what the encoder reads."""
+        table = 0 if self.table is None else len(self.table.feature_names_out)
+        return table + self.means.width
 
     def _noted(self) -> list[str]:
         found = [] if self.table is None else list(self.table.notes)
@@ -95,14 +110,16 @@ class RowEncoder:
         reason = getattr(self.encoder, "reason", "")
         return [*found, f"encoder: {reason}"] if reason else found
 
-    def _numbers(self, frame: pd.DataFrame, fold: NDArray[np.intp]) -> NDArray[np.float64]:
-        parts: list[NDArray[np.float64]] = []
+    def _numbers(
+        self, frame: pd.DataFrame, cells: Cells, fold: NDArray[np.intp], dtype: np.dtype
+    ) -> NDArray[np.floating]:
+        out = np.empty((len(fold), self.width), dtype)
+        n_plain = self.width - self.means.width
         if self.table is not None:
             own = frame[[column.name for column in self.table.columns]]
-            parts.append(self.table.transform(Rows(frame=own)))
-        if self.means.columns:
-            parts.append(self.means.read(frame, fold))
-        return np.concatenate(parts, axis=1)
+            self.table.transform(Rows(frame=own), out[:, :n_plain])
+        self.means.read(cells, fold, out[:, n_plain:])
+        return out
 
 
 @dataclass(frozen=True)

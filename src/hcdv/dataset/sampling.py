@@ -8,11 +8,13 @@ alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcdv.dataset.levels import levels_of
 from hcdv.dataset.source import Source
 from hcdv.dataset.task import Task, as_frame
 from hcdv.dataset.workspace import Arrays
@@ -141,8 +143,8 @@ class Sampling:
             key = task.keys(range(first, first + table.num_rows))
             if self.text:
                 codes = self.target.coded(labels_of(table, task.source, task.target, first))
-                frame = as_frame(table.select(list(self.text)), frozenset())
-                self.mass.add(frame, task.folds(key), codes, task.plan.n_jobs)
+                cells = partial(levels_of, table)
+                self.mass.add(cells, task.folds(key), codes, task.plan.n_jobs)
             self._draw(first, table, hashed_uniform(key, task.plan.seed, _STREAM))
 
     def _draw(self, first: int, table: pa.Table, hash_: NDArray[np.float64]) -> None:

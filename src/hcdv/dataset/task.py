@@ -112,7 +112,7 @@ class Task:
     def about(self) -> dict[str, Any]:
         """As plain data: a run is taken up only for the same."""
         plan = {each.name: getattr(self.plan, each.name) for each in fields(self.plan)}
-        del plan["n_jobs"]  # the values do not depend on it
+        del plan["n_jobs"], plan["engine"]  # the values do not depend on them
         return {
             "files": [[shard.path, shard.n_rows, shard.size] for shard in self.source.shards],
             "skipped": list(self.source.skipped), "columns": self.columns,

@@ -23,6 +23,7 @@ from hcdv.dataset.sampling import Sample, labels_of, read_labels, without_dictio
 from hcdv.dataset.source import BLOCK, Source, open_source
 from hcdv.dataset.task import Layout, Task, as_frame, layout_within
 from hcdv.dataset.workspace import Workspace
+from hcdv.engines.arrays import NUMPY, Arrays, arrays_on, used
 from hcdv.errors import DataError, ParameterError
 from hcdv.settings import checked_plan
 from hcdv.store import check_new, plain
@@ -55,7 +56,7 @@ def value_dataset(settings: Any, request: Request) -> DatasetRun:
     """Value every row of a data set; `settings` are those of an estimator."""
     began = time.perf_counter()
     _refuse_settings(settings)
-    plan_for = checked_plan(settings)
+    plan_for, arrays = checked_plan(settings), _arrays(settings)
     check_new(request.out, "out")
     needed = (request.target, *request.drop)
     source = open_source(request.dataset, needed, skip_damaged=request.skip_damaged)
@@ -69,7 +70,7 @@ def value_dataset(settings: Any, request: Request) -> DatasetRun:
     workspace = Workspace.beside(request.out)
     workspace.begin({**task.about(), "validation": request.validation})
     validation = _validation(request, task, target)
-    with _engine(settings, request) as engine:
+    with _engine(settings, request) as engine, used(arrays):
         passes = Passes(
             task, workspace, target, count, validation, settings.verbose, engine
         )
@@ -79,6 +80,18 @@ def value_dataset(settings: Any, request: Request) -> DatasetRun:
     publish(workspace.folder, request.out, record)
     Workspace(request.out).remove_scratch()
     return DatasetRun.open(request.out)
+
+
+def _arrays(settings: Any) -> Arrays:
+    """Where kernels of this process work; those of a cluster's workers are in memory."""
+    if settings.engine == "local":
+        return arrays_on(settings.device)
+    if settings.device == "cuda":
+        raise ParameterError(
+            "device", "cuda", '"auto" or "cpu" with engine="ray"',
+            "Each task of a cluster works on one core.",
+        )  # fmt: skip
+    return NUMPY
 
 
 def _engine(settings: Any, request: Request) -> AbstractContextManager[Engine]:

@@ -112,6 +112,19 @@ def projected(
     return out
 
 
+def projected_single(
+    X: NDArray[np.floating], scaling: Scaling | None, W: Floats
+) -> NDArray[np.float32]:
+    """As projected, in float32: one product and a shift, for columns of deviation about one."""
+    shift = np.zeros(W.shape[1])
+    if scaling is not None:
+        W = W * scaling.factor[:, None]
+        shift = scaling.center @ W
+    found = X.astype(np.float32, copy=False) @ W.astype(np.float32)
+    found -= shift.astype(np.float32)
+    return found
+
+
 def _total(of_block: Any, X: Any, n_jobs: int | None) -> Floats:
     parts = ordered_map(of_block, blocks(X), n_jobs)
     return reduce(np.add, parts)

@@ -48,7 +48,7 @@ class Column:
         """Names of the output columns."""
         return [self.name]
 
-    def write(self, column: pd.Series, out: NDArray[np.float64]) -> Met:
+    def write(self, column: pd.Series, out: NDArray[np.floating]) -> Met:
         """Fill out (n, width) from the column, and count what was met."""
         raise NotImplementedError
 
@@ -89,11 +89,11 @@ class NumericColumn(Column):
         squares = float(((known - center) ** 2).sum() + n_missing * (fill - center) ** 2)
         return cls(name, fill, center, float(np.sqrt(squares / values.size)))
 
-    def write(self, column: pd.Series, out: NDArray[np.float64]) -> Met:
+    def write(self, column: pd.Series, out: NDArray[np.floating]) -> Met:
         """Fill out (n, width) from the column, and count what was met."""
         return self.write_values(as_numbers(column, self.name), out)
 
-    def write_values(self, values: NDArray[np.float64], out: NDArray[np.float64]) -> Met:
+    def write_values(self, values: NDArray[np.float64], out: NDArray[np.floating]) -> Met:
         """As write, from numbers already read."""
         is_missing = np.isnan(values)
         filled = np.where(is_missing, self.fill, values)
@@ -122,7 +122,7 @@ class BooleanColumn(Column):
         share = float(known.mean()) if known.size else 0.0
         return cls(name, float(share > 0.5), share in (0.0, 1.0))
 
-    def write(self, column: pd.Series, out: NDArray[np.float64]) -> Met:
+    def write(self, column: pd.Series, out: NDArray[np.floating]) -> Met:
         """Fill out (n, width) from the column, and count what was met."""
         values = as_numbers(column, self.name)
         is_missing = np.isnan(values)
@@ -163,7 +163,7 @@ class DateColumn(Column):
         ]
         return [f"{self.name} (days)", *parts]
 
-    def write(self, column: pd.Series, out: NDArray[np.float64]) -> Met:
+    def write(self, column: pd.Series, out: NDArray[np.floating]) -> Met:
         """Fill out (n, width) from the column, and count what was met."""
         stamps, is_missing = as_stamps(column, self.name)
         days = np.where(is_missing, np.nan, (stamps - self.origin_ns) / DAY_NS)
@@ -194,7 +194,7 @@ class LevelsColumn(Column):
         extra = ["(other)"] * (self.n_pooled > 0) + ["(missing)"] * self.has_missing
         return [f"{self.name}={level}" for level in [*self.levels, *extra]]
 
-    def write(self, column: pd.Series, out: NDArray[np.float64]) -> Met:
+    def write(self, column: pd.Series, out: NDArray[np.floating]) -> Met:
         """Fill out (n, width) from the column, and count what was met."""
         codes, found = as_levels(column)
         place = {level: j for j, level in enumerate(self.levels)}
@@ -231,7 +231,7 @@ class HashedColumn(Column):
         """Names of the output columns."""
         return [f"{self.name}#{j}" for j in range(self.n_hash)]
 
-    def write(self, column: pd.Series, out: NDArray[np.float64]) -> Met:
+    def write(self, column: pd.Series, out: NDArray[np.floating]) -> Met:
         """Fill out (n, width) from the column, and count what was met."""
         codes, hashed = hashed_levels(column)
         sign = 1.0 - 2.0 * (hashed >> np.uint64(63)).astype(np.float64)

@@ -44,6 +44,9 @@ class Encoder(Protocol):
         ...
 
 
+Plain = PCAEncoder | IdentityEncoder
+
+
 class AutoEncoder:
     """Identity for narrow tables, PCA for wide, sparse and image input; `reason` says why.
 
@@ -63,12 +66,12 @@ class AutoEncoder:
     def fit(self, X: Any, y: Any, rng: np.random.Generator) -> Self:
         """Learn from the rows of X (and y, if supervised)."""
         chosen, self.reason = self._choice(X)
-        self.chosen = chosen.fit(X, y, rng)
+        self.chosen: Plain = chosen.fit(X, y, rng)
         return self
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Vectors of the rows of X, (n, d)."""
-        return self.chosen.transform(X)
+    def transform(self, X: Any, dtype: Any = np.float64) -> NDArray[Any]:
+        """Vectors of the rows of X, (n, d). dtype: of products of standardised columns."""
+        return self.chosen.transform(X, dtype)
 
     def state(self) -> State:
         """JSON-able settings and arrays from which `from_state` makes an equal encoder."""
@@ -80,10 +83,10 @@ class AutoEncoder:
         """The encoder that `state` described."""
         encoder = cls()
         encoder.reason = settings["reason"]
-        encoder.chosen = encoder_from_state(settings["chosen"], arrays)
+        encoder.chosen = cast("Plain", encoder_from_state(settings["chosen"], arrays))
         return encoder
 
-    def _choice(self, X: Any) -> tuple[Encoder, str]:
+    def _choice(self, X: Any) -> tuple[Plain, str]:
         n_columns = int(np.prod(X.shape[1:]))
         if issparse(X):
             why = f"sparse matrix of {n_columns} columns: truncated SVD keeps it sparse"

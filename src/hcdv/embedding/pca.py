@@ -16,6 +16,7 @@ from hcdv.embedding.column_moments import (
     gram,
     normal_product,
     projected,
+    projected_single,
     scaled,
 )
 from hcdv.errors import DataError
@@ -86,7 +87,7 @@ class IdentityEncoder:
             self.scaling = column_scaling(dense(X), standardise=True, n_jobs=self.n_jobs)
         return self
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: Any, dtype: Any = None) -> NDArray[Any]:  # noqa: ARG002, as PCA's
         """Vectors of the rows of X, (n, d)."""
         rows = dense(X)
         if self.scaling is None:
@@ -150,8 +151,10 @@ class PCAEncoder:
         self.directions = with_fixed_sign(directions[:, has_power])
         return self
 
-    def transform(self, X: Any) -> Floats:
-        """Vectors of the rows of X, (n, d)."""
+    def transform(self, X: Any, dtype: Any = np.float64) -> NDArray[np.floating]:
+        """Vectors of the rows of X, (n, d). dtype: of products of standardised columns."""
+        if dtype == np.float32:
+            return projected_single(flat(X), self.scaling, self.directions)
         return projected(flat(X), self.scaling, self.directions, self.n_jobs)
 
     def state(self) -> State:

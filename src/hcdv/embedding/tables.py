@@ -52,12 +52,15 @@ class TableEncoder:
         self._had_missing: set[str] | None = None
         return self
 
-    def transform(self, rows: Rows) -> Any:
-        """(n, p) float64 for a frame; otherwise the array or csr matrix itself."""
+    def transform(self, rows: Rows, out: NDArray[np.floating] | None = None) -> Any:
+        """(n, p) float64 for a frame; otherwise the array or csr matrix itself.
+
+        out: what to fill for a frame, of any precision.
+        """
         if not hasattr(self, "kind"):
             raise DataError("TableEncoder must be fitted before transform. Call fit(rows).")
         self._refuse_other_shape(rows)
-        return rows.table if rows.frame is None else self._encoded(rows.frame)
+        return rows.table if rows.frame is None else self._encoded(rows.frame, out)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything learnt, as JSON-able settings (no arrays are needed)."""
@@ -90,8 +93,11 @@ class TableEncoder:
             return [label for column in self.columns for label in column.labels()]
         return [f"x{j}" for j in range(int(np.prod(self.shape)))]
 
-    def _encoded(self, frame: pd.DataFrame) -> NDArray[np.float64]:
-        out = np.empty((len(frame), len(self.feature_names_out)))
+    def _encoded(
+        self, frame: pd.DataFrame, out: NDArray[np.floating] | None
+    ) -> NDArray[np.floating]:
+        if out is None:
+            out = np.empty((len(frame), len(self.feature_names_out)))
         at, n_missing, unseen, holed = 0, 0, dict[str, int](), set[str]()
         for column in self.columns:
             width = len(column.labels())

@@ -11,17 +11,20 @@ levels that share a bucket share a mean.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcdv.embedding.cells import hashed_levels
 from hcdv.engines.local import ordered_map
 
-if TYPE_CHECKING:
-    import pandas as pd
+Levels = tuple[NDArray[np.intp], NDArray[np.uint64]]
+"""Codes of a column's cells, and a hash of every level; code −1, the last: missing."""
+
+Cells = Callable[[str], Levels]
+"""The cells of a column, by its name."""
 
 _PRIOR = 20.0  # a: a bucket of so many rows is believed by half
 _BUCKETS = 2**18
@@ -55,19 +58,20 @@ class LevelMass:
         )
 
     def add(
-        self, frame: pd.DataFrame, fold: NDArray[np.intp], target: NDArray[Any],
+        self, cells: Cells, fold: NDArray[np.intp], target: NDArray[Any],
         n_jobs: int | None = None,
     ) -> None:  # fmt: skip
         """Count further rows, in place."""
+        _, _, n_buckets, width = self.mass.shape
 
         def one(number: int) -> None:
-            mass = self.mass[number]
-            at = self._buckets(frame[self.columns[number]])
+            mass = self.mass[number].reshape(-1)  # one index a row: numpy adds these fast
+            at = fold * n_buckets + _buckets(cells(self.columns[number]), n_buckets)
             if self.n_classes:
-                np.add.at(mass, (fold, at, target), 1)
+                np.add.at(mass, at * width + target, 1)
             else:
-                np.add.at(mass[..., 0], (fold, at), 1)
-                np.add.at(mass[..., 1], (fold, at), np.rint(target / _STEP).astype(_COUNT))
+                np.add.at(mass, at * width, 1)
+                np.add.at(mass, at * width + 1, np.rint(target / _STEP).astype(_COUNT))
 
         for _ in ordered_map(one, range(len(self.columns)), n_jobs):
             pass
@@ -89,9 +93,6 @@ class LevelMass:
         overall = total[-1].sum(axis=0) / max(float(count[-1].sum()), 1.0)
         return ((total - overall * count) / (count + _PRIOR)).astype(np.float32)
 
-    def _buckets(self, column: pd.Series) -> NDArray[np.intp]:
-        return _buckets(column, self.mass.shape[2])
-
 
 @dataclass(frozen=True)
 class LevelMeans:
@@ -99,23 +100,32 @@ class LevelMeans:
 
     columns: tuple[str, ...]
     table: tuple[NDArray[np.float32], ...]  # by column: (n_folds + 1, buckets, W)
-    scale: NDArray[np.float64] | None = None  # (columns · W)
 
-    def scaled(self, frame: pd.DataFrame, fold: NDArray[np.intp]) -> LevelMeans:
+    @property
+    def width(self) -> int:
+        """Columns that are read, W for each."""
+        return sum(table.shape[2] for table in self.table)
+
+    def scaled(self, cells: Cells, fold: NDArray[np.intp]) -> LevelMeans:
         """With columns of deviation one over these rows, as other columns have it."""
-        spread = self.read(frame, fold).std(axis=0)
-        return LevelMeans(self.columns, self.table, np.where(spread > 0, spread, 1.0))
+        read = np.empty((len(fold), self.width))
+        self.read(cells, fold, read)
+        spread = read.std(axis=0)
+        factor = 1.0 / np.where(spread > 0, spread, 1.0)
+        edges = np.cumsum([table.shape[2] for table in self.table])[:-1]
+        own = zip(self.table, np.split(factor, edges), strict=True)
+        return replace(self, table=tuple((t * f).astype(np.float32) for t, f in own))
 
-    def read(self, frame: pd.DataFrame, fold: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Columns of rows by their folds; fold −1: of rows that were not counted."""
-        parts = [
-            table[fold, _buckets(frame[name], table.shape[1])]
-            for name, table in zip(self.columns, self.table, strict=True)
-        ]
-        whole = np.concatenate(parts, axis=1).astype(np.float64)
-        return whole if self.scale is None else whole / self.scale
+    def read(self, cells: Cells, fold: NDArray[np.intp], out: NDArray[np.floating]) -> None:
+        """Fill out (n, width) by the rows' folds; fold −1: of rows that were not counted."""
+        at = 0
+        for name, table in zip(self.columns, self.table, strict=True):
+            n_folds, n_buckets, width = table.shape
+            place = (fold % n_folds) * n_buckets + _buckets(cells(name), n_buckets)
+            out[:, at : at + width] = table.reshape(-1, width)[place]
+            at += width
 
 
-def _buckets(column: pd.Series, n_buckets: int) -> NDArray[np.intp]:
-    codes, hashed = hashed_levels(column)
+def _buckets(levels: Levels, n_buckets: int) -> NDArray[np.intp]:
+    codes, hashed = levels
     return (hashed % np.uint64(n_buckets)).astype(np.intp)[codes]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hcdv.engines.arrays import NUMPY, arrays_in_use, arrays_of
 from hcdv.hierarchy.tree import Tree
 
 
@@ -35,24 +36,29 @@ class Prototypes:
 
     def leaves(self, Z: NDArray[np.floating]) -> NDArray[np.int32]:
         """Index of each row's leaf among `shape.leaves`, (n,)."""
-        tree = self.shape
-        node = np.zeros(len(Z), dtype=np.int32)
+        tree, given = self.shape, arrays_of(Z)
+        xp = arrays_in_use() if given is NUMPY else given
+        Z = xp.put(Z)
+        node = xp.zeros(len(Z), dtype=np.int32)
         for _ in range(tree.depth):
-            order = np.argsort(node, kind="stable")
-            edges = np.searchsorted(node[order], np.arange(tree.n_nodes + 1))
+            order = xp.argsort(node, kind="stable")
+            nodes = xp.cast(xp.arange(tree.n_nodes + 1), np.int32)
+            edges = xp.get(xp.searchsorted(node[order], nodes))
             for parent in np.flatnonzero(np.diff(edges) * (tree.n_children > 0)):
                 rows = order[edges[parent] : edges[parent + 1]]
                 node[rows] = self._nearest_child(int(parent), Z[rows])
         place = np.full(tree.n_nodes, -1, dtype=np.int32)
         place[tree.leaves] = np.arange(tree.n_rows)
-        return place[node]
+        found = xp.put(place)[xp.cast(node, np.int64)]
+        return xp.get(found) if given is NUMPY else found
 
     def _nearest_child(self, parent: int, Z: NDArray[np.floating]) -> NDArray[np.integer]:
+        xp = arrays_of(Z)
         children = self.shape.children(parent)
         mean = self.mean[children]
         offset = 0.5 * np.einsum("kd,kd->k", mean, mean)
-        score = Z @ mean.T.astype(Z.dtype) - offset.astype(Z.dtype)
-        return children[np.argmax(score, axis=1)]
+        score = Z @ xp.put(mean.T, Z.dtype) - xp.put(offset, Z.dtype)
+        return xp.put(children.astype(np.int32))[xp.argmax(score, 1)]
 
 
 def shape_of(tree: Tree) -> Tree:

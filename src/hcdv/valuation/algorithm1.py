@@ -110,7 +110,7 @@ def _games(
     case, plan = walk.case, walk.plan
     of_utility = coalition_game(
         case, plan.utility, walk.probe, plan.metric, code, n_groups + 1,
-        n_jobs=plan.n_jobs, seed=plan.seed, progress=progress,
+        n_jobs=plan.n_jobs, seed=plan.seed, progress=progress, engine=plan.engine,
     )  # fmt: skip
 
     place = len(walk.reports)

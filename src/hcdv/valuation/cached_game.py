@@ -151,8 +151,12 @@ class CachedGame(ABC):
         work = sum(self._time(part[len(part) // 2]) * (len(part) - 1) for part in strata)
         self._refuse_if_most_failed()
         n_left = len(rest) - len(strata)
-        workers = max(1, min(n_workers(self.n_jobs), n_left))
+        workers = max(1, min(self._n_workers(), n_left))
         return CostEstimate(work / workers, n_left, len(strata) + 1)
+
+    def _n_workers(self) -> int:
+        """How many coalitions are played at once."""
+        return n_workers(self.n_jobs)
 
     def cache_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return everything played so far as arrays without objects, fit for `np.savez`."""

@@ -17,13 +17,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from hcdv.engines.arrays import arrays_of
 from hcdv.engines.local import ordered_map
 from hcdv.valuation.blocks import products, row_blocks, transposed
 from hcdv.valuation.contexts import Contexts
 from hcdv.valuation.features import FeatureMap
 from hcdv.valuation.points import Floats, Points
 from hcdv.valuation.probe import inverse_root
-from hcdv.valuation.statistics import Statistics, chunks, row_dtype
+from hcdv.valuation.statistics import Statistics, chunks, placed, row_dtype
 
 _LEVERAGE_LIMIT = 0.99  # 1 − h stays away from 0 where a sketched h overshoots
 
@@ -48,10 +49,10 @@ def context_models(
 ) -> tuple[Floats, Floats]:
     """W (L, D, C) and the columns (L, D, k) whose squares sum to xᵀPx."""
     root = inverse_root(stats, ridge)
-    W = root @ (np.swapaxes(root, -1, -2) @ stats.cross)
+    W = root @ (root.swapaxes(-1, -2) @ stats.cross)
     if sketch is not None:
         shape = (len(root), root.shape[-1], sketch)
-        root = root @ rng.normal(scale=sketch**-0.5, size=shape)
+        root = root @ arrays_of(root).put(rng.normal(scale=sketch**-0.5, size=shape))
     return W, root
 
 
@@ -72,30 +73,39 @@ def agreement(
     dtype: of the products, where the rows are a part of more than are at hand.
     """
     dtype = dtype or row_dtype(len(points), features.width)
+    given, points, _ = placed(points, None)
+    xp = arrays_of(points.Z)
+    weight = xp.put(weight)
+    asks, learns = xp.put(judged), ~xp.put(barred)
     stacks = [
-        np.concatenate([np.swapaxes(m, 1, 2) for m in pair], axis=1) for pair in models
+        xp.cast(xp.concatenate([xp.put(m).swapaxes(1, 2) for m in pair], 1), dtype)
+        for pair in models
     ]
-    stacks = [stack.astype(dtype) for stack in stacks]
 
     def some(rows: slice) -> tuple[Floats, Floats]:
-        x, own_weight = features(points.Z[rows], dtype), weight[rows].astype(dtype)
+        x, own_weight = features(points.Z[rows], dtype), xp.cast(weight[rows], dtype)
         inside = contexts.members(points.key[rows])
-        inside &= ~barred[:, None, points.fold[rows]]
-        judges = judged[:, points.fold[rows]]
-        margin = np.full((contexts.n_orders, len(x)), np.nan, dtype=dtype)
-        scores = np.zeros((points.width, len(x)), dtype)
+        fold = points.fold[rows]
+        inside &= learns[:, fold][:, None]
+        judges = asks[:, fold]
+        margin = xp.full((contexts.n_orders, len(x)), np.nan, dtype=dtype)
+        scores = xp.zeros((points.width, len(x)), dtype)
         for block in row_blocks(len(x), stacks[0]):
             xt, y = transposed(x[block]), _labels(points, rows, block, dtype)
             for order, stack in enumerate(stacks):
                 lead, score = _ask(xt, y, own_weight[block], inside[order, :, block], stack)
                 judge_of = judges[order, block]
-                margin[order, block] = np.where(judge_of, lead, np.nan)
+                margin[order, block] = xp.where(judge_of, lead, np.nan)
                 scores[:, block] += score * judge_of
-        times = np.maximum(judges.sum(axis=0), 1).astype(dtype)
-        return margin, scores / times
+        times = xp.cast(xp.clip(judges.sum(axis=0), 1, None), dtype)
+        scores = scores / times
+        return (margin, scores) if given is points else (xp.get(margin), xp.get(scores))
 
-    parts = list(ordered_map(some, chunks(len(points)), n_jobs))
-    margin, scores = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
+    tasks = chunks(len(points), coarser=xp.coarser)
+    parts = list(ordered_map(some, tasks, xp.n_jobs(n_jobs)))
+    margin, scores = (
+        arrays_of(part[0]).concatenate(part, -1) for part in zip(*parts, strict=True)
+    )
     return Agreement(margin, scores)
 
 
@@ -112,21 +122,22 @@ def _labels(points: Points, rows: slice, block: slice, dtype: np.dtype) -> _Labe
     y = transposed(points.targets(part, dtype))
     if not points.n_classes:
         return _Labels(y, None)
-    return _Labels(y, points.target[part] * y.shape[1] + np.arange(y.shape[1]))
+    place = arrays_of(y).arange(y.shape[1])
+    return _Labels(y, points.target[part] * y.shape[1] + place)
 
 
 def _ask(
     xt: Floats, labels: _Labels, weight: Floats, inside: NDArray[np.bool_], stack: Floats
 ) -> tuple[Floats, Floats]:
     """Mean margin and scores of L contexts for each row of a block xt (D, b)."""
-    y, lead = labels.y, np.zeros(xt.shape[1], xt.dtype)
-    scores = np.zeros_like(y)
+    xp, y = arrays_of(xt), labels.y
+    lead, scores = xp.zeros(xt.shape[1], xt.dtype), xp.zeros(y.shape, y.dtype)
     for some, product in products(stack, xt):
         fit, lever = product[:, : len(y)], product[:, len(y) :]
-        h = np.einsum("lkb,lkb->lb", lever, lever) * weight
-        h = np.minimum(h, _LEVERAGE_LIMIT) * inside[some]
+        h = xp.einsum("lkb,lkb->lb", lever, lever) * weight
+        h = xp.clip(h, None, _LEVERAGE_LIMIT) * inside[some]
         left = 1.0 / (1.0 - h)
-        scores += np.einsum("lcb,lb->cb", fit, left)
+        scores += xp.einsum("lcb,lb->cb", fit, left)
         scores -= y * (h * left).sum(axis=0)
         lead += _gap(product, fit, labels, h, left).sum(axis=0)
     return lead / len(stack), scores / len(stack)
@@ -134,10 +145,11 @@ def _ask(
 
 def _gap(product: Floats, fit: Floats, labels: _Labels, h: Floats, left: Floats) -> Floats:
     """The margin of every context's model without the row, (l, b). Overwrites `product`."""
+    xp = arrays_of(fit)
     if labels.own is None:
-        return -np.abs(labels.y[0] - fit[:, 0]) * left
+        return -abs(labels.y[0] - fit[:, 0]) * left
     flat = product.reshape(len(product), -1)  # classes come first: labels.own holds in it
     own = flat[:, labels.own]
     flat[:, labels.own] = -np.inf
     # the row's own pull on a margin is h
-    return np.clip((own - fit.max(axis=1) - h) * left, -1.0, 1.0)
+    return xp.clip((own - xp.amax(fit, 1) - h) * left, -1.0, 1.0)

@@ -16,26 +16,31 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta as beta_distribution
 
+from hcdv.engines.arrays import arrays_of
+
 Floats = NDArray[np.float64]
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
+_GOLDEN = 0x9E3779B97F4A7C15
+_MIX_1 = 0xBF58476D1CE4E5B9
+_MIX_2 = 0x94D049BB133111EB
 
 
 def mix(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The splitmix64 finaliser: a bijection on 64 bits that passes BigCrush as a generator."""
+    xp = arrays_of(state)
     with np.errstate(over="ignore"):
-        state = state + _GOLDEN
-        state = (state ^ (state >> np.uint64(30))) * _MIX_1
-        state = (state ^ (state >> np.uint64(27))) * _MIX_2
-    return state ^ (state >> np.uint64(31))
+        state = state + xp.word(_GOLDEN)
+        state = (state ^ xp.shifted(state, 30)) * xp.word(_MIX_1)
+        state = (state ^ xp.shifted(state, 27)) * xp.word(_MIX_2)
+    return state ^ xp.shifted(state, 31)
 
 
 def hashed_uniform(key: NDArray[np.uint64], seed: int, stream: int) -> NDArray[np.float64]:
     """u(seed, stream, key) in [0, 1), one number a row."""
+    xp = arrays_of(key)
     salt = mix(mix(np.array([seed % 2**64], dtype=np.uint64)) + np.uint64(stream))
-    return np.asarray((mix(key ^ salt) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
+    bits = xp.shifted(mix(key ^ xp.word(int(salt[0]))), 11)
+    return xp.cast(bits, np.float64) * 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -62,9 +67,10 @@ class Contexts:
 
     def members(self, key: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Which rows every context holds, (R, L, b)."""
-        inside = np.empty((*self.p.shape, len(key)), dtype=bool)
-        for order, p in enumerate(self.p):
-            np.less(self.uniforms(order, key), p[:, None], out=inside[order])
+        xp = arrays_of(key)
+        inside = xp.empty((*self.p.shape, len(key)), dtype=bool)
+        for order, p in enumerate(xp.put(self.p)):
+            xp.less(self.uniforms(order, key), p[:, None], out=inside[order])
         return inside
 
     def take(self, orders: NDArray[np.intp]) -> Contexts:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hcdv.engines.arrays import arrays_of
 from hcdv.valuation.points import Floats, Points
 
 KNOWN = "known"  # kind of a map of points that are features already
@@ -40,25 +41,26 @@ class FeatureMap:
         """Features of some points, (b, D); a copy, which may be changed."""
         if self.kind == KNOWN:
             return Z.astype(dtype)
-        x = np.empty((len(Z), self.width), dtype=dtype)
+        xp = arrays_of(Z)
+        x = xp.empty((len(Z), self.width), dtype=dtype)
         x[:, -1] = 1.0
         if self.basis is None or self.offset is None:
             x[:, :-1] = Z
             return x
-        Z = Z.astype(dtype, copy=False)
-        inner = Z @ self.basis.astype(dtype)
-        offset = self.offset.astype(dtype)
+        Z = xp.cast(Z, dtype)
+        inner = Z @ xp.put(self.basis, dtype)
+        offset = xp.put(self.offset, dtype)
         if self.turn is None:
             inner += offset
-            np.cos(inner, out=inner)
-            np.multiply(inner, dtype.type(np.sqrt(2.0 / inner.shape[1])), out=x[:, :-1])
+            xp.cos(inner, out=inner)
+            x[:, :-1] = inner * float(np.sqrt(2.0 / inner.shape[1]))
             return x
-        inner *= dtype.type(-2.0)
+        inner *= -2.0
         inner += offset
-        inner += np.einsum("bd,bd->b", Z, Z)[:, None]
-        inner *= dtype.type(-self.gamma)
-        np.exp(inner, out=inner)
-        np.matmul(inner, self.turn.astype(dtype), out=x[:, :-1])
+        inner += xp.einsum("bd,bd->b", Z, Z)[:, None]
+        inner *= -float(self.gamma)
+        xp.exp(inner, out=inner)
+        xp.matmul(inner, xp.put(self.turn, dtype), out=x[:, :-1])
         return x
 
 

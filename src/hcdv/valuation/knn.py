@@ -27,7 +27,7 @@ from hcdv.valuation.neighbours import (
     checked_targets,
     checked_weights,
     map_distances,
-    nearest,
+    map_nearest,
 )
 
 EXACT_UP_TO = 20_000  # rows; a full sort of more is the larger part of the time
@@ -163,8 +163,7 @@ def knn_regression_shapley(
     alpha = np.where(rank <= k, 0.5, k * (k - 1) / (2 * np.maximum(1, rank * (rank - 1))))
     beta = np.where(rank <= k, 0.0, -2 * alpha / np.maximum(1, rank - 2))
 
-    def work(distance: NDArray[np.float64], block: slice) -> NDArray[np.float64]:
-        order = nearest(distance, n)
+    def work(order: NDArray[np.int64], block: slice) -> NDArray[np.float64]:
         b = target[order] / k
         before = np.cumsum(b, axis=1) - b
         pair = b * (_after(b * (alpha - beta)) + alpha * before) + _after(beta * b * before)
@@ -172,7 +171,7 @@ def knn_regression_shapley(
         value = weight[block, None] * (linear - 2 * pair)
         return _unsorted(value, order)
 
-    return _total(map_distances(work, X, X_val, n_jobs), n)
+    return _total(map_nearest(work, X, X_val, n, n_jobs), n)
 
 
 def _hard_values(
@@ -186,8 +185,7 @@ def _hard_values(
     n_far = n - n_near
     mean_inverse = np.mean(1 / np.arange(n_near + 1, n + 1)) if n_far else 0.0
 
-    def work(distance: NDArray[np.float64], block: slice) -> NDArray[np.float64]:
-        order = nearest(distance, n_near)
+    def work(order: NDArray[np.int64], block: slice) -> NDArray[np.float64]:
         label, w = code_val[block], weight[block]
         match = (code[order] == label[:, None]).astype(np.float64)
         value = _rank_sum(match, k)
@@ -205,7 +203,7 @@ def _hard_values(
         far = by_class[code] + w @ miss
         return far + _scattered(w[:, None] * value, order, n)
 
-    return _total(map_distances(work, X, X_val, n_jobs), n)
+    return _total(map_nearest(work, X, X_val, n_near, n_jobs), n)
 
 
 def _rank_sum(match: NDArray[np.float64], k: int) -> NDArray[np.float64]:

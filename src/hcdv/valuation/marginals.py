@@ -12,9 +12,13 @@ Cost a row and context: 2·D·(2C + 2k) flops, k = D exact or the width of the s
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
+from hcdv.engines.arrays import Arrays, arrays_of
 from hcdv.engines.local import ordered_map
 from hcdv.valuation.blocks import products, row_blocks, transposed
 from hcdv.valuation.contexts import Contexts
@@ -22,7 +26,7 @@ from hcdv.valuation.features import FeatureMap
 from hcdv.valuation.moments import Moments
 from hcdv.valuation.points import Floats, Points
 from hcdv.valuation.probe import Coefficients
-from hcdv.valuation.statistics import chunks, row_dtype
+from hcdv.valuation.statistics import chunks, placed, row_dtype
 
 
 def point_marginals(
@@ -41,21 +45,24 @@ def point_marginals(
     dtype: of the products, where the rows are a part of more than are at hand.
     """
     dtype = dtype or row_dtype(len(points), features.width)
-    stacks = [_stack(one, dtype) for one in asked]
+    given, points, _ = placed(points, None)
+    xp = arrays_of(points.Z)
+    outside = xp.put(barred)
+    stacks = [_stack(one, xp, dtype) for one in asked]
     edges = [_edges(one) for one in asked]
 
     def some(rows: slice) -> Floats:
         x = features(points.Z[rows], dtype)
         y = points.targets(rows, dtype).T
-        weight = None if points.weight is None else points.weight[rows].astype(dtype)
+        weight = None if points.weight is None else xp.cast(points.weight[rows], dtype)
         inside = contexts.members(points.key[rows])
-        out = np.zeros((contexts.n_orders, len(x)), dtype=dtype)
+        out = xp.zeros((contexts.n_orders, len(x)), dtype=dtype)
         for block in row_blocks(len(x), stacks[0]):
             xt, own = transposed(x[block]), None if weight is None else weight[block]
             for order, stack in enumerate(stacks):
-                scale = (-contexts.weight[order] / moments[order].c).astype(dtype)
+                scale = xp.put(-contexts.weight[order] / moments[order].c, dtype)
                 for few, product in products(stack, xt):
-                    fit, pull, lever, spread = np.split(product, edges[order], axis=1)
+                    fit, pull, lever, spread = (product[:, part] for part in edges[order])
                     change = _loss_change(
                         y[:, block],
                         fit,
@@ -67,10 +74,12 @@ def point_marginals(
                     )
                     out[order, block] += scale[few] @ change
         out /= contexts.p.shape[1]
-        out[barred[:, points.fold[rows]]] = 0.0  # the judge's own rows are dummies
-        return out
+        out[outside[:, points.fold[rows]]] = 0.0  # the judge's own rows are dummies
+        return out if given is points else xp.get(out)
 
-    return np.concatenate(list(ordered_map(some, chunks(len(points)), n_jobs)), axis=1)
+    tasks = chunks(len(points), coarser=xp.coarser)
+    parts = list(ordered_map(some, tasks, xp.n_jobs(n_jobs)))
+    return arrays_of(parts[0]).concatenate(parts, 1)
 
 
 def marginals_of_copies(
@@ -82,34 +91,26 @@ def marginals_of_copies(
     n_jobs: int | None = None,
 ) -> NDArray[np.float64]:
     """What one more row like each would add to a context, (n,): x ∉ S, whatever S holds."""
-    dtype = row_dtype(len(points), features.width)
-    stack, edges = _stack(asked, dtype), _edges(asked)
-
-    def some(rows: slice) -> Floats:
-        x = features(points.Z[rows], dtype)
-        y = points.targets(rows, dtype).T
-        inside = np.zeros((1, len(x)), dtype=bool)
-        out = np.zeros(len(x))
-        for block in row_blocks(len(x), stack):
-            for few, product in products(stack, transposed(x[block])):
-                fit, pull, lever, spread = np.split(product, edges, axis=1)
-                out[block] += _loss_change(
-                    y[:, block], fit, pull, lever, spread, inside[few, block], None
-                )[0]
-        return -out / moments.c
-
-    return np.concatenate(list(ordered_map(some, chunks(len(points)), n_jobs)))
+    nobody = Contexts(0, np.zeros(1, np.intp), np.zeros((1, 1)), np.ones((1, 1)))
+    barred = np.zeros((1, int(points.fold.max()) + 1), dtype=bool)
+    unweighted = replace(points, weight=None)
+    found = point_marginals(
+        unweighted, features, nobody, [asked], [moments], barred, n_jobs=n_jobs
+    )
+    return found[0].astype(np.float64)
 
 
-def _stack(asked: Coefficients, dtype: np.dtype) -> Floats:
+def _stack(asked: Coefficients, xp: Arrays, dtype: np.dtype) -> Floats:
     """All coefficients as rows of one matrix, (L, 2C + k + k', D)."""
     parts = (asked.model, asked.pull, asked.leverage, asked.spread)
-    return np.concatenate([np.swapaxes(part, 1, 2) for part in parts], axis=1).astype(dtype)
+    return xp.cast(xp.concatenate([xp.put(p).swapaxes(1, 2) for p in parts], 1), dtype)
 
 
-def _edges(asked: Coefficients) -> NDArray[np.intp]:
-    """Where in the rows of a stack one coefficient ends and the next begins."""
-    return np.cumsum([asked.model.shape[2], asked.pull.shape[2], asked.leverage.shape[2]])
+def _edges(asked: Coefficients) -> list[slice]:
+    """Which rows of a stack each coefficient takes."""
+    parts = (asked.model, asked.pull, asked.leverage, asked.spread)
+    ends = np.cumsum([0, *(part.shape[2] for part in parts)])
+    return [slice(*pair) for pair in pairwise(ends)]
 
 
 def _loss_change(
@@ -122,13 +123,14 @@ def _loss_change(
     weight: Floats | None,
 ) -> Floats:
     """Change of the loss that each row makes to each context, by the module's two formulas."""
-    residual = np.subtract(y, fit, out=fit)
-    slope = np.einsum("lcb,lcb->lb", residual, pull)
-    size = np.einsum("lcb,lcb->lb", residual, residual)
-    h = np.einsum("lkb,lkb->lb", lever, lever)
-    q = np.einsum("lkb,lkb->lb", spread, spread)
+    xp = arrays_of(y)
+    residual = xp.subtract(y, fit, out=fit)
+    slope = xp.einsum("lcb,lcb->lb", residual, pull)
+    size = xp.einsum("lcb,lcb->lb", residual, residual)
+    h = xp.einsum("lkb,lkb->lb", lever, lever)
+    q = xp.einsum("lkb,lkb->lb", spread, spread)
     if weight is not None:
         slope, h, q = slope * weight, h * weight, q * weight**2
-    sign = np.where(inside, h.dtype.type(-1), h.dtype.type(1))
+    sign = xp.signs(inside, h.dtype)
     damping = 1.0 / (1.0 + sign * h)
     return damping * (2.0 * slope + sign * damping * q * size)

@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hcdv.engines.arrays import arrays_in_use, arrays_of
 from hcdv.engines.local import ordered_map
 from hcdv.errors import DataError, ParameterError
 
@@ -27,8 +28,9 @@ def map_distances(
     Blocks depend on the sizes alone, so answers added in order are the same bits for any
     n_jobs. Rows are not centred: whole-number features keep exact distances, exact ties.
     """
-    squares = np.einsum("nd,nd->n", X, X)
-    rows = max(1, BLOCK_BYTES // (8 * len(X)))
+    xp = arrays_of(X)
+    squares = xp.einsum("nd,nd->n", X, X)
+    rows = max(1, xp.coarser * BLOCK_BYTES // (8 * len(X)))
     blocks = [slice(a, min(a + rows, len(X_val))) for a in range(0, len(X_val), rows)]
 
     def one(block: slice) -> Answer:
@@ -36,25 +38,44 @@ def map_distances(
         distance = part @ X.T
         distance *= -2
         distance += squares
-        distance += np.einsum("nd,nd->n", part, part)[:, None]
+        distance += xp.einsum("nd,nd->n", part, part)[:, None]
         return work(distance, block)
 
-    return ordered_map(one, blocks, n_jobs)
+    return ordered_map(one, blocks, xp.n_jobs(n_jobs))
+
+
+def map_nearest(
+    work: Callable[[NDArray[np.int64], slice], Answer],
+    X: NDArray[np.float64],
+    X_val: NDArray[np.float64],
+    count: int,
+    n_jobs: int | None = None,
+) -> Iterator[Answer]:
+    """Yield work(nearest rows (block, count), block of validation rows), in order.
+
+    Distances and their order are found on the device in use; they do not leave it.
+    """
+    xp = arrays_in_use()
+
+    def one(distance: NDArray[np.float64], block: slice) -> Answer:
+        return work(xp.get(nearest(distance, count)), block)
+
+    return map_distances(one, xp.put(X), xp.put(X_val), n_jobs)
 
 
 def nearest(distance: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     """The `count` nearest columns of each row (b, n), in order, ties by column."""
-    n = distance.shape[1]
+    xp, n = arrays_of(distance), distance.shape[1]
     if count >= n:
-        return np.argsort(distance, axis=1, kind="stable")
-    some = np.sort(np.argpartition(distance, count - 1, axis=1)[:, :count], axis=1)
-    near = np.take_along_axis(distance, some, axis=1)
-    index = np.take_along_axis(some, np.argsort(near, axis=1, kind="stable"), axis=1)
+        return xp.argsort(distance, axis=1, kind="stable")
+    some = xp.sort(xp.smallest(distance, count), 1)
+    near = xp.take_along(distance, some, 1)
+    index = xp.take_along(some, xp.argsort(near, axis=1, kind="stable"), 1)
     # A tie across the cut is settled by the partition as it pleases: sort those rows whole.
-    cut = near.max(axis=1)
-    torn = np.flatnonzero(np.count_nonzero(distance <= cut[:, None], axis=1) > count)
-    if torn.size:
-        index[torn] = np.argsort(distance[torn], axis=1, kind="stable")[:, :count]
+    cut = xp.amax(near, 1)
+    torn = xp.flatnonzero((distance <= cut[:, None]).sum(1) > count)
+    if len(torn):
+        index[torn] = xp.argsort(distance[torn], axis=1, kind="stable")[:, :count]
     return index
 
 

@@ -89,7 +89,7 @@ def value_nested(
     upper = Upper.of(tree, rows_each=plan.game_rows)
     game = coalition_game(
         case, plan.utility, probe, plan.metric, upper.code, len(upper.players),
-        n_jobs=plan.n_jobs, seed=plan.seed, progress=progress, keep_as="game",
+        n_jobs=plan.n_jobs, seed=plan.seed, progress=progress, engine=plan.engine, keep_as="game",
     )  # fmt: skip
     estimate = _estimated(case, game, probe, upper, plan)
     s = estimate.flat.mean()

@@ -110,8 +110,9 @@ def coalition_game(
     seed: int = 0,
     progress: Any = None,
     keep_as: str | None = None,
+    engine: str = "local",
 ) -> Game:
-    """The payoff of unions of groups under a utility."""
+    """The payoff of unions of groups under a utility. engine: where models are trained."""
     if isinstance(utility, LeastSquares):
         return probe.game(case, code, n_groups, n_jobs, keep_as=keep_as)
     if isinstance(utility, Payoffs):
@@ -122,7 +123,7 @@ def coalition_game(
             [_neighbours(case, utility, k, code, n_groups, n_jobs) for k in _judges(case)]
         )
     games = [
-        _retrained(case, utility, k, metric, code, n_groups, n_jobs, seed, progress)
+        _retrained(case, utility, k, metric, code, n_groups, n_jobs, seed, progress, engine)
         for k in _judges(case)
     ]
     return MeanGame(games, _checkpoint(utility))
@@ -185,7 +186,7 @@ def _neighbours(
 
 def _retrained(
     case: Case, utility: Retrained, k: int, metric: str, code: NDArray[np.intp], n_groups: int,
-    n_jobs: int | None, seed: int, progress: Any,
+    n_jobs: int | None, seed: int, progress: Any, engine: str,
 ) -> RetrainingGame:  # fmt: skip
     rows = np.flatnonzero(case.taught(case.judges[k]))
     originals, weight = case.originals, case.points.weight
@@ -199,5 +200,5 @@ def _retrained(
         scorer=metric if utility.scorer is None else utility.scorer,
         sample_weight=None if weight is None else weight[rows],
         n_jobs=n_jobs, seed=seed, bounds=utility.bounds, empty=utility.empty, progress=progress,
-        n_groups=n_groups,
+        n_groups=n_groups, engine=engine,
     )  # fmt: skip

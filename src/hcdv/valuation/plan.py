@@ -39,6 +39,7 @@ class Plan:
     seed: int = 0
     n_jobs: int | None = None
     by_size: bool = False  # whether n_contexts is the default for the number of rows
+    engine: str = "local"  # where models are trained anew
 
     def sized(self, n_points: int) -> Plan:
         """The plan once there are more rows, or fewer."""

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hcdv.engines.arrays import Arrays, arrays_of
+
 Floats = NDArray[Any]  # float32 or float64, as the kernel that made them
 
 
@@ -40,10 +42,13 @@ class Points:
     def targets(self, rows: slice | NDArray[np.intp], dtype: np.dtype) -> Floats:
         """Target matrix of some rows, (b, C): one-hot − 1/C, or the centred value."""
         target = self.target[rows]
+        xp = arrays_of(target)
         if not self.n_classes:
-            return target[:, None].astype(dtype)
-        matrix = np.full((len(target), self.n_classes), -1.0 / self.n_classes, dtype=dtype)
-        matrix[np.arange(len(target)), target] += 1.0
+            matrix = xp.empty((len(target), 1), dtype)
+            matrix[:, 0] = target
+            return matrix
+        matrix = xp.full((len(target), self.n_classes), -1.0 / self.n_classes, dtype=dtype)
+        matrix[xp.arange(len(target)), target] += 1.0
         return matrix
 
     def take(self, rows: NDArray[Any]) -> Points:
@@ -56,6 +61,17 @@ class Points:
             self.fold[rows],
             None if self.weight is None else self.weight[rows],
         )
+
+    def on(self, xp: Arrays) -> Points:
+        """The same points where these arrays lie."""
+        if arrays_of(self.Z) is xp:
+            return self
+        weight = None if self.weight is None else xp.put(self.weight)
+        target = xp.put(self.target, np.int64 if self.n_classes else None)
+        return Points(
+            xp.put(self.Z), target, self.n_classes, xp.put(self.key),
+            xp.put(self.fold), weight,
+        )  # fmt: skip
 
     def seen_in(self, Z: Floats) -> Points:
         """The same points in another view."""

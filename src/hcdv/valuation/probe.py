@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hcdv.engines.arrays import arrays_of
 from hcdv.engines.local import ordered_map
 from hcdv.valuation.features import FeatureMap
 from hcdv.valuation.moments import Moments, metric_of_models
@@ -95,8 +96,9 @@ class Coefficients:
 
 def inverse_root(stats: Statistics, ridge: float) -> NDArray[np.float64]:
     """R with R·Rᵀ = A⁻¹, from the Cholesky factor of A."""
-    factor = np.linalg.cholesky(stats.gram + ridge * np.eye(stats.gram.shape[-1]))
-    return np.swapaxes(triangular_inverse(np.asarray(factor)), -1, -2)
+    xp = arrays_of(stats.gram)
+    factor = xp.cholesky(stats.gram + xp.put(ridge * np.eye(stats.gram.shape[-1])))
+    return triangular_inverse(factor).swapaxes(-1, -2)
 
 
 def triangular_inverse(lower: Floats) -> Floats:
@@ -104,12 +106,13 @@ def triangular_inverse(lower: Floats) -> Floats:
 
     numpy has none, and its general inverse takes five times as long at D = 129.
     """
+    xp = arrays_of(lower)
     half = lower.shape[-1] // 2
     if half < _BASE:
-        return np.asarray(np.linalg.inv(lower))
-    out = np.zeros_like(lower)
-    first = triangular_inverse(np.ascontiguousarray(lower[..., :half, :half]))
-    last = triangular_inverse(np.ascontiguousarray(lower[..., half:, half:]))
+        return xp.inv(lower)
+    out = xp.zeros(lower.shape, lower.dtype)
+    first = triangular_inverse(xp.contiguous(lower[..., :half, :half]))
+    last = triangular_inverse(xp.contiguous(lower[..., half:, half:]))
     out[..., :half, :half], out[..., half:, half:] = first, last
     out[..., half:, :half] = -last @ (lower[..., half:, :half] @ first)
     return out
@@ -129,17 +132,19 @@ def coefficients(
     context (dropping them instead is wrong at every |S|: means off by 1.6-2.1x and ~0x).
     """
     root = inverse_root(stats, ridge)
+    xp = arrays_of(root)
 
     def solved(columns: Floats) -> Floats:
-        return root @ (np.swapaxes(root, -1, -2) @ columns)
+        return root @ (root.swapaxes(-1, -2) @ columns)
 
     W = solved(stats.cross)
-    pull = solved(moments.V @ W - moments.b)
+    pull = solved(xp.put(moments.V) @ W - xp.put(moments.b))
+    spread = xp.put(moments.root)
     if sketch is None:
-        return Coefficients(W, pull, root, solved(moments.root))
-    lever = root @ _gaussian(len(root), root.shape[-1], sketch, rng)
-    columns = _gaussian(len(root), moments.root.shape[-1], sketch, rng)
-    return Coefficients(W, pull, lever, solved(moments.root @ columns))
+        return Coefficients(W, pull, root, solved(spread))
+    lever = root @ xp.put(_gaussian(len(root), root.shape[-1], sketch, rng))
+    columns = xp.put(_gaussian(len(root), spread.shape[-1], sketch, rng))
+    return Coefficients(W, pull, lever, solved(spread @ columns))
 
 
 def _gaussian(n: int, width: int, columns: int, rng: np.random.Generator) -> Floats:

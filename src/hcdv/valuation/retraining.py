@@ -6,13 +6,14 @@ import pickle
 import re
 import warnings
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from hcdv.engines.local import n_workers, ordered_map
-from hcdv.errors import DataError, ParameterError, PayoffError
+from hcdv.errors import DataError, ExecutorError, ParameterError, PayoffError
 from hcdv.valuation.cached_game import (
     CONSTANT_GUESS,
     CachedGame,
@@ -22,6 +23,7 @@ from hcdv.valuation.cached_game import (
 )
 from hcdv.valuation.scoring import UNIT, scoring_of
 from hcdv.valuation.training import (
+    Batches,
     Training,
     as_rows,
     told,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from hcdv.valuation.scoring import Bounds, Scorer
 
 _MOST_AT_ONCE = 32  # coalitions a worker takes: what an interruption can lose
+_RETRIES = 3  # of coalitions whose worker died: a model that kills its worker ends the run
 
 
 class RetrainingGame(CachedGame):
@@ -68,6 +71,9 @@ class RetrainingGame(CachedGame):
         Range a score must be in; known for the five metrics above.
     empty
         The payoff of no rows, where the scorer's own should not be used.
+    engine
+        "local", or "ray": coalitions are tasks of the cluster this process has joined, or of
+        one on this machine, for the time.
 
     Coalitions of one class predict it without a fit. Fits and scores that raise are paid
     as the empty coalition and counted; when more than half do, PayoffError is raised.
@@ -90,8 +96,10 @@ class RetrainingGame(CachedGame):
         bounds: Bounds | None = None,
         empty: float | None = None,
         n_groups: int | None = None,
+        engine: str = "local",
     ) -> None:
         super().__init__(groups, n_groups=n_groups, n_jobs=n_jobs, progress=progress)
+        self.engine = engine
         train, validation = (as_rows(X), np.asarray(y)), (as_rows(X_val), np.asarray(y_val))
         weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
         for name, part, n in (
@@ -114,6 +122,9 @@ class RetrainingGame(CachedGame):
         return self.training.scoring.empty
 
     def _play(self, masks: NDArray[np.bool_]) -> Generator[list[Played]]:
+        if self.engine == "ray" and len(masks):
+            yield from self._play_on_ray(masks)
+            return
         workers = min(n_workers(self.n_jobs), len(masks))
         if workers <= 1:
             with threadpool_limits(1):
@@ -127,7 +138,7 @@ class RetrainingGame(CachedGame):
             pool = cast("Any", Parallel)(
                 n_jobs=workers, batch_size=1, return_as="generator"
             )
-        size = int(np.clip(len(masks) // (8 * workers), 1, _MOST_AT_ONCE))
+        size = _batch_size(len(masks), workers)
         parts = (masks[start : start + size] for start in range(0, len(masks), size))
         batches = pool(delayed(train_and_score_all)(self.training, part) for part in parts)
         try:
@@ -142,6 +153,33 @@ class RetrainingGame(CachedGame):
             with warnings.catch_warnings():  # joblib warns of work cut short on purpose
                 warnings.simplefilter("ignore")
                 batches.close()
+
+    def _play_on_ray(self, masks: NDArray[np.bool_]) -> Generator[list[Played]]:
+        from hcdv.engines.cluster import n_cores, ray_engine
+
+        with ray_engine(retries=_RETRIES) as engine:
+            work = Batches(self.training, masks, _batch_size(len(masks), n_cores()))
+            with closing(cast("Any", engine(work, range(work.n_batches)))) as batches:
+                try:
+                    yield from batches
+                except ExecutorError as error:
+                    raise PayoffError(
+                        f"Worker processes ended while training: {error} Payoffs so far are "
+                        "kept."
+                    ) from error
+                except (TypeError, pickle.PicklingError) as error:
+                    raise ParameterError(
+                        "engine", "ray", '"local" for a model or scorer that cannot be pickled',
+                        f"It cannot be sent to another process ({told(error)}).",
+                    ) from error  # fmt: skip
+
+    def _n_workers(self) -> int:
+        if self.engine != "ray":
+            return super()._n_workers()
+        from hcdv.engines.cluster import n_cores, ray_engine
+
+        with ray_engine():
+            return n_cores()
 
     def _check_can_travel(self, workers: int) -> None:
         from joblib import wrap_non_picklable_objects
@@ -164,6 +202,10 @@ class RetrainingGame(CachedGame):
         settings = (t.estimator, s.name, s.scorer, s.bounds, s.empty, t.seed)
         parts = (t.X, t.y, s.X_val, s.y_val, t.sample_weight)
         return _text_of(settings).encode() + b"".join(_content(part) for part in parts)
+
+
+def _batch_size(n_masks: int, workers: int) -> int:
+    return int(np.clip(n_masks // (8 * workers), 1, _MOST_AT_ONCE))
 
 
 class CallableGame(CachedGame):

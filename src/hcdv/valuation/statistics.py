@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from hcdv.engines.arrays import NUMPY, arrays_in_use, arrays_of
 from hcdv.engines.local import ordered_map
 from hcdv.valuation.contexts import Contexts
 from hcdv.valuation.features import FeatureMap
@@ -59,6 +60,13 @@ class Statistics:
         """The statistics of the union along one axis."""
         return Statistics(self.gram.sum(axis), self.cross.sum(axis))
 
+    def where(self, points: Points) -> Statistics:
+        """The same in memory, if these points are there."""
+        if arrays_of(points.Z) is not NUMPY or arrays_of(self.gram) is NUMPY:
+            return self
+        xp = arrays_of(self.gram)
+        return Statistics(xp.get(self.gram), xp.get(self.cross))
+
     def merged(self, into: NDArray[np.intp]) -> Statistics:
         """Sums of the sets along the first axis that go into one: into[set] is its number."""
         n_merged = int(into.max()) + 1
@@ -97,9 +105,9 @@ def row_dtype(n_rows: int, width: int) -> np.dtype:
     return np.dtype(np.float64 if n_rows * width <= _DOUBLE else np.float32)
 
 
-def chunks(n_rows: int, fewest: int = _CHUNKS) -> Iterator[slice]:
-    """Fixed slices of the rows; their size depends on n alone."""
-    size = int(np.clip(-(-n_rows // fewest), *_CHUNK_ROWS))
+def chunks(n_rows: int, fewest: int = _CHUNKS, coarser: int = 1) -> Iterator[slice]:
+    """Fixed slices of the rows; their size depends on n, and on the device, alone."""
+    size = coarser * int(np.clip(-(-n_rows // fewest), *_CHUNK_ROWS))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
@@ -108,14 +116,16 @@ def _slice_statistics(
     x: Floats, y: Floats, code: NDArray[np.intp], n_codes: int, total: Statistics
 ) -> None:
     """Add the statistics of rows with each code to `total`, in place. code ≥ n_codes: none."""
-    by_code = np.argsort(code, kind="stable")
-    edges = np.searchsorted(code[by_code], np.arange(n_codes + 1))
+    xp = arrays_of(x)
+    by_code = xp.argsort(code, kind="stable")
+    edges = xp.get(xp.searchsorted(code[by_code], xp.arange(n_codes + 1)))
     kept = by_code[: edges[-1]]
     x, y = x[kept], y[kept]
     for group in np.flatnonzero(np.diff(edges)):
         part = slice(edges[group], edges[group + 1])
-        total.gram[group] += x[part].T @ x[part]  # numpy sends xᵀx to syrk: half the flops
-        total.cross[group] += x[part].T @ y[part]
+        # numpy sends xᵀx to syrk: half the flops
+        total.gram[group] += xp.gram(x[part], x[part])
+        total.cross[group] += xp.gram(x[part], y[part])
 
 
 def _weighted(
@@ -124,7 +134,8 @@ def _weighted(
     x = features(points.Z[rows], dtype)
     y = points.targets(rows, dtype)
     if weight is not None:
-        root = np.sqrt(weight[rows]).astype(dtype)[:, None]
+        xp = arrays_of(x)
+        root = xp.cast(xp.sqrt(weight[rows]), dtype)[:, None]
         x *= root
         y *= root
     return x, y
@@ -135,7 +146,8 @@ def _shared(
     weight: Floats | None, n_jobs: int | None,
 ) -> tuple[Floats, Floats]:  # fmt: skip
     """x and y of a chunk of rows, computed by all workers together."""
-    step = -(-(rows.stop - rows.start) // _SHARES)
+    n_shares = _SHARES if arrays_of(points.Z) is NUMPY else 1
+    step = -(-(rows.stop - rows.start) // n_shares)
     shares = [
         slice(i, min(i + step, rows.stop)) for i in range(rows.start, rows.stop, step)
     ]
@@ -143,13 +155,16 @@ def _shared(
         lambda share: _weighted(points, features, share, dtype, weight), shares, n_jobs
     )
     x, y = zip(*parts, strict=True)
-    return np.concatenate(x), np.concatenate(y)
+    if len(x) == 1:
+        return x[0], y[0]
+    xp = arrays_of(x[0])
+    return xp.concatenate(x), xp.concatenate(y)
 
 
 def _empty(shape: tuple[int, ...], features: FeatureMap, points: Points) -> Statistics:
-    width = features.width
+    xp, width = arrays_of(points.Z), features.width
     return Statistics(
-        np.zeros((*shape, width, width)), np.zeros((*shape, width, points.width))
+        xp.zeros((*shape, width, width)), xp.zeros((*shape, width, points.width))
     )
 
 
@@ -168,24 +183,35 @@ def group_statistics(
     dtype: of the products, where the rows are a part of more than are at hand.
     """
     dtype = dtype or row_dtype(len(points), features.width)
-    by_code = np.argsort(code, kind="stable")
-    edges = np.searchsorted(code[by_code], np.arange(n_groups + 1))
+    given, points, weight = placed(points, weight)
+    xp = arrays_of(points.Z)
+    code = xp.put(code)
+    by_code = xp.argsort(code, kind="stable")
+    edges = xp.get(xp.searchsorted(code[by_code], xp.arange(n_groups + 1)))
+    step = _GROUP_ROWS * xp.coarser
 
     def one(group: int) -> tuple[Floats, Floats]:
-        gram = np.zeros((features.width, features.width))
-        cross = np.zeros((features.width, points.width))
-        for start in range(edges[group], edges[group + 1], _GROUP_ROWS):
-            rows = by_code[start : min(start + _GROUP_ROWS, edges[group + 1])]
+        gram = xp.zeros((features.width, features.width))
+        cross = xp.zeros((features.width, points.width))
+        for start in range(edges[group], edges[group + 1], step):
+            rows = by_code[start : min(start + step, edges[group + 1])]
             x, y = _weighted(points, features, rows, dtype, weight)
-            gram += x.T @ x
-            cross += x.T @ y
+            gram += xp.gram(x, x)
+            cross += xp.gram(x, y)
         return gram, cross
 
     total = _empty((n_groups,), features, points)
-    answers = ordered_map(one, range(n_groups), n_jobs)
+    answers = ordered_map(one, range(n_groups), xp.n_jobs(n_jobs))
     for group, (gram, cross) in enumerate(answers):
         total.gram[group], total.cross[group] = gram, cross
-    return total
+    return total.where(given)
+
+
+def placed(points: Points, weight: Floats | None) -> tuple[Points, Points, Floats | None]:
+    """Points as given, and points and weights where kernels work on them."""
+    placed = points.on(arrays_in_use()) if arrays_of(points.Z) is NUMPY else points
+    xp = arrays_of(placed.Z)
+    return points, placed, None if weight is None else xp.put(weight)
 
 
 def context_statistics(
@@ -200,22 +226,26 @@ def context_statistics(
 ) -> Statistics:
     """Statistics of every context, (R, L, …): one Gram pass an order, prefixes by cumsum."""
     dtype = dtype or row_dtype(len(points), features.width)
+    given, points, weight = placed(points, weight)
+    xp = arrays_of(points.Z)
+    n_jobs = xp.n_jobs(n_jobs)
     n_orders, n_thresholds = contexts.p.shape
     total = _empty((n_orders, n_thresholds), features, points)
+    thresholds, outside = xp.put(contexts.p), xp.put(barred)
 
     def add(order: int, rows: slice, x: Floats, y: Floats) -> None:
         u = contexts.uniforms(order, points.key[rows])
         # row in context l iff u < p_l: it joins at the first threshold above u
-        bucket = np.searchsorted(contexts.p[order], u, side="right")
-        bucket[barred[order, points.fold[rows]]] = n_thresholds
+        bucket = xp.searchsorted(thresholds[order], u, side="right")
+        bucket[outside[order, points.fold[rows]]] = n_thresholds
         into = Statistics(total.gram[order], total.cross[order])
         _slice_statistics(x, y, bucket, n_thresholds, into)
 
     # Orders are the tasks: each adds in place, so no worker holds a copy of the total.
-    for rows in chunks(len(points), fewest=1):
+    for rows in chunks(len(points), 1, xp.coarser):
         x, y = _shared(points, features, rows, dtype, weight, n_jobs)
         deque(ordered_map(partial(add, rows=rows, x=x, y=y), range(n_orders), n_jobs), 0)
     for threshold in range(1, n_thresholds):  # numpy's cumsum goes number by number
         total.gram[:, threshold] += total.gram[:, threshold - 1]
         total.cross[:, threshold] += total.cross[:, threshold - 1]
-    return total
+    return total.where(given)

@@ -39,6 +39,25 @@ class Training:
     seed: int
 
 
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Coalitions by the batch, for workers elsewhere: a task is the number of a batch."""
+
+    training: Training
+    masks: NDArray[np.bool_]
+    size: int
+
+    def __call__(self, batch: int) -> list[Played]:
+        """Play the coalitions of a batch."""
+        first = batch * self.size
+        return train_and_score_all(self.training, self.masks[first : first + self.size])
+
+    @property
+    def n_batches(self) -> int:
+        """How many tasks there are."""
+        return -(-len(self.masks) // self.size)
+
+
 def train_and_score_all(training: Training, masks: NDArray[np.bool_]) -> list[Played]:
     """Play some coalitions one after the other: a worker's task."""
     with threadpool_limits(1):

@@ -48,7 +48,7 @@ def value_winter(
         code[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
         game = coalition_game(
             case, plan.utility, probe, plan.metric, code, len(rows),
-            n_jobs=plan.n_jobs, seed=plan.seed, progress=progress,
+            n_jobs=plan.n_jobs, seed=plan.seed, progress=progress, engine=plan.engine,
         )  # fmt: skip
         payoff = walk(game, nested.order)
         notes |= game.report() if isinstance(game, MeanGame) else {}
