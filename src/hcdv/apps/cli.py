@@ -14,7 +14,6 @@ from hcdv.apps.options import COUNT, FILE, of_value
 from hcdv.apps.report import command as reporting
 from hcdv.apps.tables import bench
 from hcdv.apps.watching import watch
-from hcdv.store.folder import REPORT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,6 +69,7 @@ def value(
     from hcdv.apps.report.writing import write_report
     from hcdv.apps.summary import facts, text
     from hcdv.store import check_new, save
+    from hcdv.store.folder import REPORT
 
     roles = _roles(options)
     parts = {name: options.pop(name) for name in ("memory", "skip_damaged", "address")}
@@ -424,6 +424,8 @@ def next_steps(run: Path, found: dict[str, Any]) -> str:
     )
     table = str((found.get("source") or {}).get("table", ""))
     own = "" if not table or table.endswith(".npz") else f" --table {shlex.quote(table)}"
+    from hcdv.store.folder import REPORT
+
     page = run / REPORT
     told = f"report        {page}\n" if page.is_file() else ""
     return (
