@@ -17,7 +17,6 @@ from hcdv.apps.paying import payout
 from hcdv.apps.report import command as reporting
 from hcdv.apps.tables import bench
 from hcdv.apps.watching import watch
-from hcdv.store.folder import REPORT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,6 +72,7 @@ def value(
     from hcdv.apps.report.writing import write_report
     from hcdv.apps.summary import facts, text
     from hcdv.store import check_new, save
+    from hcdv.store.folder import REPORT
 
     roles = _roles(options)
     parts = {name: options.pop(name) for name in ("memory", "skip_damaged", "address")}
@@ -379,6 +379,8 @@ def next_steps(run: Path, found: dict[str, Any]) -> str:
     )
     table = str((found.get("source") or {}).get("table", ""))
     own = "" if not table or table.endswith(".npz") else f" --table {shlex.quote(table)}"
+    from hcdv.store.folder import REPORT
+
     page = run / REPORT
     told = f"report        {page}\n" if page.is_file() else ""
     return (

@@ -198,7 +198,13 @@ def test_no_suspects_and_no_worth_are_said_as_that(hostile):
         "surplus": {"total": -0.02, "parts": []},
     }
     said = verdict(poor)
-    assert said["headline"].startswith("These rows teach next to nothing")
+    assert said["headline"].startswith("A model taught with these rows is worse than none")
+    slight = {**poor, "surplus": {"total": 0.004, "parts": []}}
+    assert verdict(slight)["headline"].startswith("These rows teach next to nothing")
+    curves = [{**each, "whole": each["empty"] - 0.1} for each in hostile["curves"]]
+    assert not any(
+        "is enough" in line for line in verdict({**poor, "curves": curves})["worth"]
+    )
     assert said["rotten"][0] == "No label is more likely wrong than right."
 
 
@@ -244,5 +250,6 @@ def test_many_classes_and_hardly_any_rows_have_a_report():
 
 def test_a_run_whose_rows_are_worth_less_than_nothing_has_a_report():
     rng = np.random.default_rng(2)
-    model = quick().fit(rng.normal(size=(60, 5)), rng.integers(0, 2, 60))
-    assert MARK in page(report_facts(model))
+    found = report_facts(quick().fit(rng.normal(size=(60, 5)), rng.integers(0, 2, 60)))
+    found["surplus"]["parts"][0]["value"] = -0.2
+    assert 'class="part0 below"' in page(found)

@@ -9,7 +9,6 @@ import click
 
 from hcdv.apps.console import as_json
 from hcdv.apps.options import FILE
-from hcdv.store.folder import REPORT
 
 
 @click.command()
@@ -46,6 +45,7 @@ def report(
     from hcdv.apps import datasets
     from hcdv.apps.report.writing import facts_of_run, put, refuse_unless_ours
     from hcdv.store import load
+    from hcdv.store.folder import REPORT
 
     if json_ and output is not None:
         raise click.UsageError("--json prints to the screen: leave -o out.")

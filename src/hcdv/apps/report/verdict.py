@@ -8,6 +8,11 @@ from typing import Any
 _CLOSE = 0.01  # of what the probe gains: a selection that loses no more is as good as all
 _MANY = 0.01  # of the labels wrong, from which that comes first
 _KEPT = 0.3
+_WORTH = (
+    (0.0, "These rows teach next to nothing"),
+    (0.01, "These rows are worth having"),
+    (0.25, "These rows are worth a lot"),
+)
 
 _SHARE = {
     "accuracy": "right on {0:.1%} of the validation rows",
@@ -41,13 +46,9 @@ def signed(text: str) -> str:
 def _headline(report: dict[str, Any]) -> str:
     share, n = report["share_wrong"], report["n_suspects"]
     worth = report["surplus"]["total"]
-    good = (
-        "These rows teach next to nothing"
-        if worth < 0.01
-        else "These rows are worth having"
-    )
-    if worth >= 0.25:
-        good = "These rows are worth a lot"
+    good = "A model taught with these rows is worse than none"
+    for least, said_of_it in _WORTH:
+        good = said_of_it if worth >= least else good
     if n and share >= _MANY:
         return f"{good}, and about {share:.0%} of their labels look wrong."
     if n:
@@ -89,6 +90,8 @@ def _worth(report: dict[str, Any]) -> list[str]:
 
 def _enough(curves: dict[str, Any]) -> float | None:
     """The smallest selection that loses next to nothing of what all rows teach."""
+    if curves["whole"] <= curves["empty"]:
+        return None
     bar = curves["whole"] - _CLOSE * abs(curves["whole"] - curves["empty"])
     pairs = zip(curves["selected_share"], curves["selected"], strict=True)
     return next((share for share, figure in pairs if figure >= bar), None)
