@@ -266,7 +266,7 @@ class WordsColumn(Column):
         """Names of the output columns."""
         return [f"{self.name}#{j}" for j in range(N_WORDS)]
 
-    def write(self, column: pd.Series, out: NDArray[np.float64]) -> Met:
+    def write(self, column: pd.Series, out: NDArray[np.floating]) -> Met:
         """Fill out (n, width) from the column, and count what was met."""
         rooms = np.fromiter((int(room) for room in self.n_with), dtype=np.intp)
         n_with = np.fromiter(self.n_with.values(), dtype=np.float64)
