@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import webbrowser
 from pathlib import Path
 
@@ -45,7 +46,8 @@ def explore(run: Path, other: Path | None, port: int, *, no_browser: bool) -> No
         try:
             token = new_token()
             address = f"http://127.0.0.1:{held.getsockname()[1]}/?token={token}"
-            click.echo(f"{run}: {address}\nCtrl-C stops it.")
+            click.echo(f"{run}: {address}  (Ctrl-C stops it)")
+            sys.stdout.flush()
             if not no_browser:
                 webbrowser.open(address)
             serve(session, held, token)

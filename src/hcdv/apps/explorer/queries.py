@@ -180,7 +180,8 @@ class Queries:
         edges = unit * np.sinh(left + width * np.arange(_BINS + 1))
         return {
             "low": low, "high": high, "counts": counts, "edges": edges,
-            "min": least, "max": most, "mean": mean, "n_below_zero": below, "n_stale": stale, "median_stderr": error,
+            "min": least, "max": most, "mean": mean,
+            "n_below_zero": below, "n_stale": stale, "median_stderr": error,
         }  # fmt: skip
 
     def labels(self, most: int = 30) -> list[dict[str, Any]]:

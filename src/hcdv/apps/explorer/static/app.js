@@ -45,7 +45,7 @@ async function head() {
   fill(top, el("span", { class: "brand" }, "hcdv"),
     el("nav", { "aria-label": "Views" }, names.map(([path, [name]]) =>
       el("a", { href: path, "aria-current": path === location.pathname ? "page" : null }, name))),
-    el("span", { class: "run", title: said.run.folder }, said.run.folder),
+    el("span", { class: "run", title: said.run.folder }, said.run.folder.split(/[\\/]/).pop()),
     el("form", { role: "search", onsubmit: (event) => {
       event.preventDefault();
       location.href = link("/rows", { q: event.target.elements.q.value });

@@ -37,6 +37,7 @@ export function bars(lines, { mean = null } = {}) {
 }
 
 // A line over updates: points [{x, y, title}].
+const told = (y) => (Number.isInteger(y) ? count(y) : signed(y, 4));
 export function lines(points, { label }) {
   const W = 640, H = 130, L = 8, R = 8, T = 14, B = 20;
   const xs = points.map((p) => p.x), ys = points.map((p) => p.y);
@@ -52,7 +53,7 @@ export function lines(points, { label }) {
     points.map((p) => el("circle", { cx: X(p.x), cy: Y(p.y), r: few ? 3.5 : 2, class: "dot" }, el("title", {}, p.title))),
     el("text", { x: L, y: H - 5, class: "tick" }, `update ${x0}`),
     el("text", { x: W - R, y: H - 5, class: "tick", "text-anchor": "end" }, `${x1}`),
-    el("text", { x: L, y: 10, class: "tick" }, label));
+    el("text", { x: L, y: 10, class: "tick" }, `${label}, from ${told(Math.min(...ys))} to ${told(Math.max(...ys))}`));
 }
 
 // The tree below a node: one band a level, widths by rows, colours by worth of a row.

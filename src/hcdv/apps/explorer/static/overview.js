@@ -55,7 +55,13 @@ function labelTable(labels, mean) {
 function coalitionList(title, nodes, mean) {
   return el("section", { class: "panel" }, el("h2", {}, title), el("ul", { class: "plain" }, nodes.map((node) =>
     el("li", {}, swatch(node.value_per_row, mean), el("a", { href: link("/coalitions", { node: node.id }) }, nodeName(node)),
-      ` ${signed(node.value_per_row)} a row, ${plural(node.size, "row")} `, el("span", { class: "faint" }, `(${node.label_mix})`)))));
+      ` ${signed(node.value_per_row)} a row, ${plural(node.size, "row")} `, el("span", { class: "faint" }, `(${node.label_mix}) `), inWords(node)))));
+}
+
+function inWords(node) {
+  const place = el("span", {});
+  ask("/description", { node: node.id }).then((told) => fill(place, told.words.replaceAll(/ \([^()]*\)/g, ""))).catch(() => {});
+  return place;
 }
 
 export async function showCoalitions(asked, main) {

@@ -20,7 +20,7 @@ export async function worthPanel(chosen) {
     el("p", { class: "faint" }, `${count(said.n_rows)} of ${count(said.n_all)} rows`),
     bars(lines), said.alone ? reading(said) : null,
     said.alone ? el("table", {}, el("thead", {}, el("tr", {}, ["", "sum", "alone", "to others"].map((h) => el("th", { class: h ? "number" : null }, h)))),
-      el("tbody", {}, parts.map((name) => el("tr", {}, el("td", {}, name), ["summed", "alone", "to_others"].map((k) => el("td", { class: "number" }, signed(said[k][name]))))))) : null,
+      el("tbody", {}, parts.map((name) => el("tr", {}, el("td", {}, name), ["summed", "alone", "to_others"].map((k) => el("td", { class: "number" }, signed(said[k][name], 2))))))) : null,
     said.note ? el("p", { class: "note" }, said.note) : null,
     el("p", {}, el("a", { class: "button", href: link("/rows", chosen) }, "Its rows")));
 }
