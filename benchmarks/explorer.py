@@ -202,11 +202,13 @@ def measured(run: Path, *, fresh: bool) -> dict:
     found: dict[str, dict] = {}
     started, cpu = time.perf_counter(), time.process_time()
     session = Session(run)
+    session.now.queries.database.seconds = 300  # whatever else the machine does
     found["opening"] = {"first": 1e3 * (time.perf_counter() - started),
                         "first_cpu": 1e3 * (time.process_time() - cpu)}  # fmt: skip
-    begun = time.perf_counter()
+    begun, cpu = time.perf_counter(), time.process_time()
     answered(session, "/overview", {})
-    found["overview"] = {"first": 1e3 * (time.perf_counter() - begun)}
+    found["overview"] = {"first": 1e3 * (time.perf_counter() - begun),
+                         "first_cpu": 1e3 * (time.process_time() - cpu)}  # fmt: skip
     for name, asked in views(session).items():
         wall, used, n_bytes, rows = [], [], [], []
         for path, each in asked:
@@ -217,7 +219,7 @@ def measured(run: Path, *, fresh: bool) -> dict:
             n_bytes.append(len(text))
             rows.append(json.loads(text).get("n_rows"))
         found[name] = {
-            "first": wall[0], "best": min(wall[1:]), "median": float(np.median(wall[1:])),
+            "first": wall[0], "first_cpu": used[0], "best": min(wall[1:]), "median": float(np.median(wall[1:])),
             "cpu": float(np.median(used[1:])), "kb": max(n_bytes) / 1024,
             "rows": None if rows[0] is None else int(np.median([r or 0 for r in rows])),
         }  # fmt: skip

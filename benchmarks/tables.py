@@ -126,7 +126,25 @@ def scale_parts(found: dict) -> pd.DataFrame:
     ])  # fmt: skip
 
 
+def explorer(found: dict) -> pd.DataFrame:
+    """A row a view, two columns a run: CPU of all threads, and the clock at its best."""
+    views = list(dict.fromkeys(view for row in found["rows"] for view in row["views"]))
+    columns: dict[str, list[str]] = {"view": views}
+    for row in found["rows"]:
+        about = f"{row['kind']}, {row['n']:,}"
+        cells = [row["views"].get(view) for view in views]
+        columns[f"{about}: first, CPU ms"] = [
+            "" if each is None else f"{each['first_cpu']:,.0f}" for each in cells
+        ]
+        columns["then, CPU ms" + " " * (len(columns) // 2)] = [
+            "" if each is None or "cpu" not in each else f"{each['cpu']:,.0f}"
+            for each in cells
+        ]
+    return pd.DataFrame(columns).rename(columns=str.strip)
+
+
 TABLES = {
+    "explorer": explorer,
     "scale": scale,
     "scale-parts": scale_parts,
     "detection": detection,

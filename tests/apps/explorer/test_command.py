@@ -89,17 +89,28 @@ def test_a_port_beyond_all_ports_is_misuse(made):
 def test_without_the_extra_the_line_that_installs_it_is_told(made, monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     said = refused(made / "shop")
-    assert f"needs {package}, which is not installed. Run pip install 'hcdv[explore]'" in said
+    assert (
+        f"needs {package}, which is not installed. Run pip install 'hcdv[explore]'" in said
+    )
 
 
 def test_it_serves_this_machine_alone_until_it_is_stopped(made):
-    command = [sys.executable, "-m", "hcdv.apps.cli", "explore", made / "shop", "--no-browser"]
+    command = [
+        sys.executable,
+        "-m",
+        "hcdv.apps.cli",
+        "explore",
+        made / "shop",
+        "--no-browser",
+    ]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONPATH": str(SRC)},
     )  # fmt: skip
     try:
-        address = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S{32}", process.stdout.readline())[0]
+        address = re.search(
+            r"http://127\.0\.0\.1:\d+/\?token=\S{32}", process.stdout.readline()
+        )[0]
         base, _, token = address.partition("/?token=")
         with urllib.request.urlopen(f"{base}/overview.json?token={token}") as answer:
             assert json.load(answer)["run"]["n_rows"] == 90
@@ -120,7 +131,7 @@ def test_it_serves_this_machine_alone_until_it_is_stopped(made):
 
 
 def _other_address() -> str:
-    """This machine under a name that others may know, if it has one."""
+    """An address of this machine that others may know, if it has one."""
     try:
         found = socket.gethostbyname(socket.gethostname())
     except OSError:

@@ -142,20 +142,23 @@ def number(text: str, name: str) -> int | float:
 
 def add_search(where: Where, columns: Columns, text: str) -> None:
     """Rows in which every word occurs: in the id, the label or a text cell."""
-    inside = " || ' ' || ".join(
-        f"coalesce(CAST({name} AS VARCHAR), '')" for name in columns.searched
-    )
-    for word in text.split()[:8]:
-        terms = [
-            f"contains(lower(CAST(p.{name} AS VARCHAR)), ?)" for name in ("id", "label")
+    for word in text.lower().split()[:8]:
+        terms, values = [], list[Any]()
+        for name in ("id", "label"):
+            if not columns.is_number(name):
+                terms.append(f"contains(lower(CAST(p.{name} AS VARCHAR)), ?)")
+                values.append(word)
+            elif re.fullmatch(r"-?\d{1,18}", word):
+                terms.append(f"p.{name} = ?")
+                values.append(int(word))
+        cells = [
+            f"contains(lower(CAST({name} AS VARCHAR)), ?)" for name in columns.searched
         ]
-        values = [word.lower()] * 2
-        if inside:
-            terms.append(
-                f'p.id IN (SELECT "hcdv:id" FROM given WHERE contains(lower({inside}), ?))'  # noqa: S608, quoted names
-            )
-            values.append(word.lower())
-        where.add(f"({' OR '.join(terms)})", *values)
+        if cells:
+            inside = " OR ".join(cells)
+            terms.append(f'p.id IN (SELECT "hcdv:id" FROM given WHERE {inside})')  # noqa: S608
+            values += [word] * len(cells)
+        where.add(f"({' OR '.join(terms)})" if terms else "false", *values)
 
 
 def add_leaves(where: Where, ranges: list[tuple[int, int]]) -> None:

@@ -115,7 +115,7 @@ def opened(folder: Path, scratch: Path) -> Opened:
     if place is None:
         state, place = _lay_out(folder, scratch)
     beside = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
-    frame = pd.read_parquet(place.with_name(f"coalitions-{place.name.partition('-')[2]}"))
+    frame = pd.read_parquet(_coalitions_beside(place))
     return Opened(
         folder, about, state.number, [place], frame, float(beside["share"]),
         lambda: mapped_run(folder)[1],
@@ -133,7 +133,15 @@ def _laid_out(folder: Path, state: State) -> Path | None:
 def _laid_out_in(place: Path, state: State) -> Path | None:
     """The points of a state, if they lie there whole: their record is written last."""
     path = place / _name(state)
-    return path if path.with_suffix(".json").is_file() and path.is_file() else None
+    try:
+        float(json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["share"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return path if path.is_file() and _coalitions_beside(path).is_file() else None
+
+
+def _coalitions_beside(path: Path) -> Path:
+    return path.with_name(f"coalitions-{path.name.partition('-')[2]}")
 
 
 def _lay_out(folder: Path, scratch: Path) -> tuple[State, Path]:

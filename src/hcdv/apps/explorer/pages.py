@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hcdv.apps.explorer import conditions
 from hcdv.apps.explorer.conditions import Where
@@ -157,23 +158,33 @@ def worth(session: Session, asked: Asked) -> Said:
     """What a selection is worth as one coalition, beside the sum of its rows' values."""
     now = session.now
     where = _where(session, now, asked)
-    totals = now.queries.totals(where)
     said: Said = {
-        "n_rows": totals["n_rows"], "n_all": now.opened.n_rows,
-        "summed": {"value": totals["value"], **{name: totals[name] for name in PARTS}},
-        "alone": None, "to_others": None, "of_all": None, "note": None,
+        "n_all": now.opened.n_rows, "alone": None, "to_others": None, "of_all": None,
+        "note": None,
     }  # fmt: skip
-    if not totals["n_rows"]:
-        raise DataError(
-            "the selection must hold rows, got none. Draw it where there are some."
-        )
     if now.opened.run is None:
+        totals = now.queries.totals(where)
+        said["n_rows"] = totals.pop("n_rows")
+        said["summed"] = totals
         said["note"] = (
             "This run keeps no vectors, so that only the sum of its rows' values is known."
         )
-        return said
-    found = now.worth.of(now.queries.numbers(where))
-    for name in ("alone", "to_others", "of_all"):
+    else:
+        rows = now.queries.numbers(where)
+        said["n_rows"] = len(rows)
+        if len(rows):
+            said |= _weighed(now, rows)
+    if not said["n_rows"]:
+        raise DataError(
+            "the selection must hold rows, got none. Draw it where there are some."
+        )
+    return said
+
+
+def _weighed(now: Current, rows: NDArray[np.int64]) -> Said:
+    """The worth of rows as one coalition, by part and in sum."""
+    found, said = now.worth.of(rows), Said()
+    for name in ("summed", "alone", "to_others", "of_all"):
         parts = getattr(found, name)
         said[name] = {"value": sum(parts.values()), **parts}
     if found.is_surrogate:
