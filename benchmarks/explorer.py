@@ -219,7 +219,8 @@ def measured(run: Path, *, fresh: bool) -> dict:
             n_bytes.append(len(text))
             rows.append(json.loads(text).get("n_rows"))
         found[name] = {
-            "first": wall[0], "first_cpu": used[0], "best": min(wall[1:]), "median": float(np.median(wall[1:])),
+            "first": wall[0], "first_cpu": used[0], "best": min(wall[1:]),
+            "median": float(np.median(wall[1:])),
             "cpu": float(np.median(used[1:])), "kb": max(n_bytes) / 1024,
             "rows": None if rows[0] is None else int(np.median([r or 0 for r in rows])),
         }  # fmt: skip

@@ -301,6 +301,7 @@ def _page(session: Session, now: Current, where: Where, asked: Asked) -> Said:
         "columns": list(now.queries.columns.given), "has_images": now.queries.has_images,
         "has_classes": now.opened.has_classes, "is_living": now.opened.number > 0,
         "points": list(now.queries.columns.points),
+        "mean": float(now.opened.coalitions["value"].iloc[0]) / max(1, now.opened.n_rows),
     }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ export async function showWorth(asked, main) {
 export async function rowsTable(asked, { path, small = false, decides = false }) {
   const said = await ask(path, { ...selection(asked), sort: asked.sort, down: asked.down, limit: asked.limit, offset: asked.offset });
   const go = (changes) => { location.href = link(path, { ...selection(asked), sort: asked.sort, down: asked.down, limit: asked.limit, ...changes }); };
-  const mean = said.totals.n_rows ? Math.abs(said.totals.value / said.totals.n_rows) : 1;
+  const { mean } = said;
   const sameId = said.rows.every((row) => String(row.id) === String(row.row));
   const columns = COLUMNS.filter((name) => !(name === "id" && sameId) && !(small && ["stderr", "leaf"].includes(name)));
   const given = said.rows[0]?.cells ? Object.keys(said.rows[0].cells) : [];
@@ -63,7 +63,7 @@ function line(row, { columns, shownGiven, said, mean, decides }) {
     leaf: () => el("td", { class: "number" }, el("a", { href: link("/coalitions", { node: row.leaf }) }, `#${row.leaf}`)),
   };
   return el("tr", { "data-id": row.id, tabindex: decides ? 0 : null },
-    decides ? el("td", {}, decider(row, said)) : null,
+    decides ? el("td", { class: "narrow" }, decider(row, said)) : null,
     said.has_images ? el("td", {}, el("a", { href }, el("img", { class: "thumb", src: link("/image.png", { id: row.id }), alt: `row ${row.row}`, loading: "lazy" }))) : null,
     columns.map((name) => cell[name]()), shownGiven.map((name) => cellOf(row.cells?.[name])));
 }

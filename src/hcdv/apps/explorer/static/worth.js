@@ -28,6 +28,7 @@ export async function worthPanel(chosen) {
 function reading(said) {
   const sum = said.summed.value, lost = said.to_others.value, alone = said.alone.value;
   if (Math.abs(sum) < 1e-12) return null;
+  if (alone < 0 && lost > 0) return el("p", {}, "By themselves they teach a model less than nothing, as rows of few kinds do; beside the others they help.");
   if (sum > 0 && lost < 0.5 * sum) return el("p", {}, "Without them little is lost: the other rows say much the same.");
   if (sum > 0 && lost > 1.5 * sum) return el("p", {}, "Without them more is lost than their values add up to: the others do not make up for them.");
   if (sum > 0 && alone > said.of_all.value * 0.8) return el("p", {}, "By themselves they are worth nearly as much as all rows.");
