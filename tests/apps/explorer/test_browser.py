@@ -62,7 +62,7 @@ def explored(*arguments):
         assert address, line + process.stderr.read()
         yield address[0]
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=60)
         assert process.returncode == 0, said
         assert said.strip().endswith("hcdv: stopped.")
         assert "Traceback" not in said
@@ -79,7 +79,7 @@ class Visit:
         size = {"viewport": {"width": 1280, "height": 860}, "accept_downloads": True}
         self.context = browser.new_context(**(size | options))
         self.page = self.context.new_page()
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(60_000)
         self.problems: list[str] = []
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
@@ -307,7 +307,7 @@ def test_an_update_appears_as_it_comes(visit, shop):
         with updating(shop) as writer:
             table = more.drop(columns=["back", "key"])
             writer.commit(writer.model.partial_fit(table, more["back"], ids=more["key"]))
-        see.page.wait_for_selector("#updates tbody tr:nth-child(2)", timeout=20_000)
+        see.page.wait_for_selector("#updates tbody tr:nth-child(2)")
         assert "update" in see.page.inner_text("#updates tbody tr:first-child")
         assert "100" in see.page.inner_text("#updates tbody tr:first-child")
         see.page.wait_for_selector("#arrived")
@@ -316,6 +316,7 @@ def test_an_update_appears_as_it_comes(visit, shop):
         assert "100" in see.page.locator(".card").first.inner_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pictures", "numbers", "clicks.hcdv"])
 def test_runs_of_every_kind_are_shown_in_the_dark_and_on_a_phone(visit, made, kind):
     with explored(made / kind) as address:

@@ -121,7 +121,7 @@ def test_it_serves_this_machine_alone_until_it_is_stopped(made):
             with pytest.raises(OSError, match=r"refused|unreachable|timed out"):
                 socket.create_connection((other, port), timeout=2)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
     finally:
         process.kill()
         process.communicate()
