@@ -97,7 +97,7 @@ def test_rows_are_sorted_paged_and_shown_as_they_were_given(asking, made):
         ({"q": "c-007"}, lambda f, v: f["key"] == "c-007"),
         ({"q": "'; DROP TABLE points --"}, lambda f, v: np.zeros(len(f), bool)),
     ],
-    ids=str,
+    ids=lambda each: str(each) if isinstance(each, dict) else "",
 )
 def test_filters_and_searches_find_what_they_say(asking, made, asked, is_in):
     ask = asking("shop")
