@@ -21,7 +21,7 @@ INTERVALS = (
 )
 PARTS = {"utility": "C0", "dispersion": "C1", "consistency": "C2"}
 LEGEND = (
-    "Mean ± standard deviation over {seeds} streams. *final AUC* is that on day {after} of a "
+    "Mean ± standard deviation over {streams}. *final AUC* is that on day {after} of a "
     "model taught on the {kept:.0%} kept of days 1 to {days}; the true chances of a purchase "
     "have {bayes:.4f} there. Bold: the best that keeps {kept:.0%}. *Seconds* are "
     "of valuation, by the clock, *CPU* seconds of valuation by the processors, all threads "
@@ -39,7 +39,6 @@ ON_PRINTED = (
 def page(records: list[Record]) -> str:
     """All cells as Markdown."""
     n_days = max(len(record["auc"]) for record in records)
-    seeds = {record["seed"] for record in records}
     totals = [
         Column("final AUC", field("final_auc"), digits=4),
         Column("mean AUC", lambda r: float(np.mean(r["auc"])), digits=4),
@@ -53,7 +52,7 @@ def page(records: list[Record]) -> str:
             "CPU ms a day from the 2nd", lambda r: _mean_ms(r, slice(1, None)), 0, digits=0
         ),
         Column("CPU ms, last day", lambda r: _mean_ms(r, slice(-1, None)), 0, digits=0),
-        Column("rebalances", lambda r: r["rebalances"][-1], 0, digits=0),
+        Column("rebalances", lambda r: r.get("rebalances", [None])[-1], 0, digits=0),
         Column("seconds, last day", lambda r: r["seconds"][-1], 0, digits=2),
         Column("processor seconds", field("cell_cpu_seconds"), 0, digits=1),
         Column("purchases kept, %", _last("purchases_kept", 100), 0, digits=1),
@@ -63,7 +62,9 @@ def page(records: list[Record]) -> str:
     bayes = np.mean([record["bayes_auc"][-1] for record in records])
     parts = [
         "# Table `stream`: sessions valued anew every day",
-        LEGEND.format(seeds=len(seeds), after=n_days + 1, days=n_days, kept=KEPT, bayes=bayes),
+        LEGEND.format(
+            streams=_streams(records), after=n_days + 1, days=n_days, kept=KEPT, bayes=bayes
+        ),
         table(records, totals, beside=[NO_SELECTION]),
         "## AUC by the day scored, that after the last one valued",
         table(records, days, beside=[NO_SELECTION]),
@@ -76,6 +77,17 @@ def page(records: list[Record]) -> str:
         *_protocol(),
     ]  # fmt: skip
     return "\n\n".join(parts)
+
+
+def _streams(records: list[Record]) -> str:
+    """How many streams the methods were measured on."""
+    counts: dict[int, list[str]] = {}
+    for name in dict.fromkeys(record["method"] for record in records):
+        own = sum(record["method"] == name for record in records)
+        counts.setdefault(own, []).append(name)
+    most = max(counts)
+    fewer = [f"{n} for {', '.join(names)}" for n, names in counts.items() if n < most]
+    return f"{most} streams" + (f" ({'; '.join(fewer)})" if fewer else "")
 
 
 def _total(record: Mapping[str, Any], first: int) -> float | None:
@@ -102,11 +114,11 @@ def _against_full(records: list[Record]) -> list[str]:
                 [field_of(a) - field_of(b) for a, b in zip(own, its, strict=True)]
             )
             gain = np.mean([field_of(b) - 0.5 for b in its])
-            cells += [_with_interval(gap, 4), _with_interval(100 * (1 + gap / gain), 1)]
+            cells += [with_interval(gap, 4), with_interval(100 * (1 + gap / gain), 1)]
         for days in (slice(None), slice(1, None), slice(-1, None)):
             times = [np.sum(b["cpu"][days]) / np.sum(a["cpu"][days])
                      for a, b in zip(own, its, strict=True)]  # fmt: skip
-            cells.append(_with_interval(np.array(times), 1))
+            cells.append(with_interval(np.array(times), 1))
         lines.append("| " + " | ".join(cells) + " |")
     if not lines:
         return []
@@ -127,10 +139,11 @@ def _mean_auc(record: Record) -> float:
     return float(np.mean(record["auc"]))
 
 
-def _with_interval(numbers: np.ndarray[Any, Any], digits: int) -> str:
+def with_interval(found: Any, digits: int) -> str:
     """Mean and 95 % interval."""
     from scipy.stats import t
 
+    numbers = np.asarray(found, dtype=np.float64)
     n = len(numbers)
     half = t.ppf(0.975, n - 1) * numbers.std(ddof=1) / np.sqrt(n)
     low, high = numbers.mean() - half, numbers.mean() + half
@@ -173,17 +186,18 @@ def figure(records: list[Record], folder: Path) -> list[Path]:
     drawn = Figure(figsize=(13.0, 3.8), layout="constrained")
     left, middle, right = drawn.subplots(1, 3)
     n_days = max(len(record["auc"]) for record in records)
+    n_streams = len({record["seed"] for record in records})
     for number, name in enumerate(METHODS):
         own = [record for record in records if record["method"] == name]
-        if not own:
+        if len(own) < n_streams:  # other streams: not to be compared
             continue
         style = {"label": name, "color": f"C{number}", "marker": "o", "markersize": 3}
         line = "--" if name in (NO_SELECTION, "random") else "-"
         auc = np.mean([record["auc"] for record in own], axis=0)
         days = np.arange(1, len(auc) + 1)
         left.plot(days, auc, linestyle=line, **style)
-        if name not in (NO_SELECTION, "random"):
-            took = np.mean([record.get("cpu", record["seconds"]) for record in own], axis=0)
+        if name not in (NO_SELECTION, "random") and all("cpu" in r for r in own):
+            took = np.mean([record["cpu"] for record in own], axis=0)
             middle.plot(days, took, linestyle=line, **style)
     _surplus(right, records)
     left.set(xlabel="day", ylabel="AUC on the next day")
@@ -218,4 +232,5 @@ def _surplus(panel: Any, records: list[Record]) -> None:
         panel.plot(np.arange(1, len(total) + 1), total, line, color="black", marker=".",
                    label=f"surplus, {word}")  # fmt: skip
     if panel.get_legend_handles_labels()[0]:
-        panel.legend(fontsize=7, frameon=False)
+        panel.set_ylim(top=1.45 * panel.get_ylim()[1])
+        panel.legend(fontsize=7, frameon=False, ncols=2, loc="upper left")
