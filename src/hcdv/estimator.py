@@ -91,8 +91,9 @@ class HCDV(Answers, BaseEstimator):
         Without a validation set: rows of one group are never split across folds; models are
         judged on later rows than they were taught with.
     device : {"auto", "cpu", "cuda"}
-        Where neural encoders and the kernels of Stage III run. "auto": on a CUDA device where
-        PyTorch finds one. Its values differ from the CPU's by about 1e-5 of the largest.
+        Where neural encoders and the kernels of Stage III run. "auto": encoders on a CUDA device
+        where PyTorch finds one, kernels on the CPU. Values of "cuda" differ from the CPU's by
+        about 1e-5 of the largest.
     engine : {"local", "ray"}
         Where the kernels of `fit_dataset` run, and where `fit` trains an estimator given as
         `utility`. "ray": a cluster; for `fit` the one joined by ``ray.init`` or named by the

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ _ALIKE = (
     "amax", "argmax", "clip", "concatenate", "cos", "cumsum", "einsum", "exp", "matmul",
     "searchsorted", "sqrt", "subtract", "where",
 )  # fmt: skip
-_DRIVERS = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg")
 
 
 class NumpyArrays:
@@ -208,25 +206,13 @@ def used(arrays: Arrays) -> Iterator[None]:
 
 
 def arrays_on(device: str) -> Arrays:
-    """Those of "cpu", of "cuda" or, with "auto", of a CUDA device where there is one."""
-    if device == "cpu" or (device == "auto" and not _has_driver()):
+    """Those of "cuda" where it is asked for; else numpy's: nothing here has met a GPU yet."""
+    if device != "cuda":
         return NUMPY
-    try:
-        torch: Any = need("torch", extra="torch", what='device="cuda"')
-    except ImportError:
-        if device == "auto":
-            return NUMPY
-        raise
+    torch: Any = need("torch", extra="torch", what='device="cuda"')
     if torch.cuda.is_available():
         return torch_arrays("cuda")
-    if device == "auto":
-        return NUMPY
     raise ParameterError(
         "device", device, '"auto" or "cpu" where PyTorch finds no CUDA device',
         "Check the driver with nvidia-smi, and that PyTorch was built for CUDA.",
     )  # fmt: skip
-
-
-def _has_driver() -> bool:
-    """Whether loading PyTorch, which takes a second, is worth it."""
-    return any(Path(path).exists() for path in _DRIVERS)
