@@ -3,8 +3,8 @@
 An update adds the statistics of new rows to those of contexts, classes and first-level
 coalitions, asks the contexts about the new rows, and plays the game of the first level.
 Values of all other rows move by one number a first-level coalition, which is noted; nothing
-is done that takes longer the more rows there are. `looked_at` brings run and rows together,
-once, when somebody asks for values.
+is done that takes longer the more rows there are, but to find the nearest of more leaves.
+`looked_at` brings run and rows together, once, when somebody asks for values.
 What changes the tree, or looks at all rows, goes the long way instead (`updates.arrive`).
 """
 
