@@ -19,7 +19,7 @@ def customers(n=90, first=0, seed=0) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     back = np.arange(n) % 2
     frame = pd.DataFrame({
-        "age": rng.integers(18, 80, n) + 30 * back,
+        "age": rng.integers(18, 80, n) + 45 * back,
         "income": np.where(np.arange(n) % 10 == 3, np.nan, rng.lognormal(10, 0.5, n).round(2)),
         "city": np.array(["Oslo", "Bergen", EVIL])[rng.integers(0, 3, n)],
         "value": [f"note {i % 7}" for i in range(n)],

@@ -168,7 +168,7 @@ def test_candidates_rank_as_they_do_once_they_are_in_the_data(data, validated):
     X, y = data
     y = flipped(y, 0.1, np.random.default_rng(0))[0]
     judged = (X[1200:], y[1200:]) if validated else ()
-    outside = HCDV(random_state=0, n_contexts=64).fit(X[:500], y[:500], *judged)
+    outside = HCDV(random_state=0).fit(X[:500], y[:500], *judged)
     told = outside.score_candidates(X[500:560], y[500:560])["value"]
     inside = outside.partial_fit(X[500:560], y[500:560], lazy=False).values_[500:]
     assert spearmanr(told, inside).statistic > 0.9

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from hcdv.apps.console import as_json, one_format
 from hcdv.apps.options import COUNT, FILE
@@ -208,7 +207,7 @@ def _valued_table(
         _refuse_other_labels(model, frame[target], path)
         return frame, target
     kept = None if model.given_ is None else model.given_.rows(model.ids_).table
-    if kept is None or isinstance(kept, np.ndarray):
+    if kept is None or not hasattr(kept, "columns"):
         raise DataError(
             f"--table must name the table that was valued, got none: '{run}' does not hold its "
             "rows, or holds images."
@@ -239,5 +238,7 @@ def _refuse_other_labels(model: HCDV, column: pd.Series, path: Path) -> None:
 
 def _as_words(labels: Any) -> Any:
     """Labels as text in which 1, 1.0, '1' and True, 'True' are the same."""
+    import numpy as np
+
     words = np.asarray(labels).astype(str)
     return np.array([word.removesuffix(".0") for word in words.tolist()])

@@ -136,6 +136,7 @@ def address(made, browser):
 def test_the_token_leaves_the_address_and_pages_open_without_it(visit, address):
     see = visit(address)
     assert see.page.url == f"{see.base}/overview"
+    see.page.wait_for_selector("header nav a")
     assert see.page.locator("header nav a").all_inner_texts() == [
         "Overview", "Coalitions", "Map", "Rows", "Suspects", "Decisions", "Compare", "History",
     ]  # fmt: skip

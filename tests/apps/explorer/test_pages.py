@@ -347,3 +347,9 @@ def test_the_database_reads_the_run_and_nothing_else(asking, tmp_path):
         with pytest.raises(StoreError):
             database.all(sql)
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_what_was_answered_once_is_answered_again(asking):
+    """Answers are kept; taking one apart must not spoil it."""
+    ask = asking("clicks.hcdv")
+    assert ask("/worth") == ask("/worth")

@@ -163,7 +163,7 @@ def worth(session: Session, asked: Asked) -> Said:
         "note": None,
     }  # fmt: skip
     if now.opened.run is None:
-        totals = now.queries.totals(where)
+        totals = dict(now.queries.totals(where))
         said["n_rows"] = totals.pop("n_rows")
         said["summed"] = totals
         said["note"] = (
