@@ -13,8 +13,8 @@ the ratio stops rising. Where it never stops, the data cannot say, and the prior
 One curve is fitted to all labels, with κ = ε/(C − 1), and then one to each given label, held
 near it by a prior: of a rare class a far larger share is wrong than of a common one. How near
 is chosen by the evidence (Laplace's approximation): labels that are alike share one curve, so
-that few rows do not tell them apart by chance. There κ follows from the other classes' ε, in
-turns.
+that few rows do not tell them apart by chance, if the evidence is decisive. There κ follows
+from the other classes' ε, in turns.
 Regression: the margin is −|y − f|, and other labels are other rows' y.
 """
 
@@ -35,7 +35,10 @@ Floats = NDArray[np.float64]
 PRIOR_RATE = 0.1  # of ε, within a factor of e^½ or so
 _LOOSE = np.array([2.0, 0.0, 0.0])  # 1/σ of the prior of (logit ε, a, log b): of all labels
 _NEAR = np.array([1.0, 1.0, 2.0])  # and of one label, around that of all,
-_NEARNESS = (1.0, 8.0)  # times one of these: the one that the margins speak for
+_NEARNESS = (1.0, 8.0)  # times the second, if the margins speak for it decisively
+_DECISIVE = (
+    5.0  # log-evidence; one curve for unlike labels harms more than two for like ones
+)
 _PLENTY = 2000  # rows of every label from which they speak for themselves
 _TURNS = 3
 _LOG_SLOPES = (-20.0, 12.0)
@@ -150,7 +153,9 @@ def calibrated(scores: NDArray[np.floating], points: Points) -> Curve:
     are_many = min(len(one.given) for one in samples) >= _PLENTY
     nearness = _NEARNESS[:1] if are_many else _NEARNESS
     found = [_of_each_label(samples, pooled, _NEAR * near) for near in nearness]
-    thetas, _ = max(found, key=lambda each: each[1])
+    (thetas, apart), (alike, together) = found[0], found[-1]
+    if together > apart + _DECISIVE:
+        thetas = alike
     rates, offset, slope = _natural(thetas.T)
     return Curve(rates, offset, slope)
 
