@@ -113,7 +113,7 @@ def figure(records: list[Record], folder: Path, stem: str = "augment") -> list[P
         panel.set_title(f"slice {how}", fontsize=10)
     panels[0].set_ylabel("test accuracy, %")
     marks, labels = panels[0].get_legend_handles_labels()
-    drawn.legend(marks, labels, loc="outside lower left", ncols=4, fontsize=8)
+    drawn.legend(marks, labels, loc="outside lower left", ncols=2, fontsize=8)
     bottom = np.zeros(len(names))
     for kind in KINDS:
         height = [100 * _mean(records, name, f"{kind} top") for name in names]
@@ -121,7 +121,7 @@ def figure(records: list[Record], folder: Path, stem: str = "augment") -> list[P
         bottom += height
     mix.set_title("mix of the top slice, %", fontsize=10)
     marks, labels = mix.get_legend_handles_labels()
-    drawn.legend(marks, labels, loc="outside lower right", ncols=4, fontsize=8)
+    drawn.legend(marks, labels, loc="outside lower right", ncols=2, fontsize=8)
     for panel in (*panels, mix):
         panel.tick_params(axis="x", rotation=40, labelsize=8)
         panel.spines[["top", "right"]].set_visible(False)
