@@ -120,3 +120,13 @@ def test_numbers_are_valued_with_and_without_a_validation_set():
         assert v.coalitions_["label_mix"][0].startswith("mean ")
         assert not hasattr(v, "classes_")
         assert "nearest rows" in str(v.explain(0))
+
+
+def test_whole_numbers_that_hardly_repeat_are_no_classes():
+    prices = np.array(
+        [260_665.0, 183_844.0] * 2 + [float(n) for n in range(100_000, 100_040)]
+    )
+    with pytest.raises(DataError, match=r'If it is a number to predict, pass metric="r2"'):
+        read_target(prices, len(prices), "auto")
+    assert read_target(prices, len(prices), "r2").n_classes == 0
+    assert read_target(np.arange(40) % 20, 40, "auto").n_classes == 20

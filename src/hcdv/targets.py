@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from hcdv.errors import DataError, ParameterError
 from hcdv.valuation.moments import CLASSIFICATION_METRICS, REGRESSION_METRICS
 
+_MANY = 20  # rows from which labels that hardly ever repeat are no classes
+
 
 @dataclass(frozen=True)
 class Target:
@@ -137,14 +139,15 @@ def read_target(y: Any, n_rows: int, metric: str) -> Target:
             f"y must have at least 2 classes, got one class: {_listed(classes)}. A model of one "
             "class has nothing to learn; check the label column."
         )
-    if len(classes) == len(labels) and len(labels) > 2:
+    mostly_distinct = len(labels) >= _MANY and 2 * len(classes) > len(labels)
+    if mostly_distinct or (len(classes) == len(labels) and len(labels) > 2):
         way = (
-            'If it is a number to predict, pass metric="r2".'
+            'If it is a number to predict, pass metric="r2" (--metric r2).'
             if numeric
             else ("Is it an id column?")
         )
         raise DataError(
-            f"y must repeat its labels, got {len(labels)} different ones in {len(labels)} "
+            f"y must repeat its labels, got {len(classes)} different ones in {len(labels)} "
             f"rows, such as {_listed(classes)}. {way}"
         )
     return Target(labels, classes)

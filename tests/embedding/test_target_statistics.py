@@ -96,3 +96,9 @@ def test_fewer_bytes_give_fewer_buckets():
     full = LevelMass.empty(("a", "b"), 2, 4)
     small = LevelMass.empty(("a", "b"), 2, 4, most_bytes=full.mass.nbytes // 4)
     assert small.mass.nbytes == full.mass.nbytes // 4
+
+
+def test_without_columns_of_many_levels_there_is_nothing_to_scale():
+    frame, fold, target = rows()
+    means = counted(frame, fold, target).means(())
+    assert means.scaled(cells(frame), fold).width == 0

@@ -190,7 +190,8 @@ def _text(found: dict[str, Any], frame: pd.DataFrame) -> str:
         ),
         (
             f"              {found['share_below_zero']:.1%} are below zero, {found['n_copies']:,} "
-            f"are copies; half are newer than {found['median_novelty']:.0%} of the data's own rows"
+            f"are copies; half lie further off than {found['median_novelty']:.0%} of the "
+            "data's own rows"
         ),
     ]
     if "share_wrong" in found:
@@ -223,7 +224,7 @@ def _choice(found: dict[str, Any]) -> list[str]:
     lines = [f"kept          {kept['n']:,}{covered}"]
     if kept["n"]:
         lines[0] += (
-            f", of value {kept['mean_value']:+.2e} on average, half newer than "
+            f", of value {kept['mean_value']:+.2e} on average, half further off than "
             f"{kept['median_novelty']:.0%} of the data"
         )
     dropped = [f"{count:,} {what}" for what, count in found["dropped"].items() if count]

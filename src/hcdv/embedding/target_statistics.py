@@ -108,6 +108,8 @@ class LevelMeans:
 
     def scaled(self, cells: Cells, fold: NDArray[np.intp]) -> LevelMeans:
         """With columns of deviation one over these rows, as other columns have it."""
+        if not self.table:
+            return self
         read = np.empty((len(fold), self.width))
         self.read(cells, fold, read)
         spread = read.std(axis=0)

@@ -124,7 +124,7 @@ def _reasons(
         for place, row in enumerate(rows.tolist(), 1):
             stands = f"place {place:,} by value among {len(rows):,}{of}"
             reason[row] = (
-                f"{stands}, newer than {novel[row]:.0%} of the originals"
+                f"{stands}, further off than {novel[row]:.0%} of the originals"
                 if keep[row]
                 else f"{stands}, of which {n_kept:,} are kept"
             )
