@@ -186,6 +186,8 @@ def _valued_table(
     run: Path, model: HCDV, table: Path | None, output: Path
 ) -> tuple[pd.DataFrame, str]:
     """The table to clean and its column of labels: as named, as it was, or as kept."""
+    import numpy as np
+
     from hcdv.apps.reading import suffix_of
     from hcdv.apps.writing import table_of
     from hcdv.errors import DataError
