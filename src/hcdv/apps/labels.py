@@ -209,7 +209,7 @@ def _valued_table(
         _refuse_other_labels(model, frame[target], path)
         return frame, target
     kept = None if model.given_ is None else model.given_.rows(model.ids_).table
-    if kept is None or not hasattr(kept, "columns"):
+    if kept is None or isinstance(kept, np.ndarray):
         raise DataError(
             f"--table must name the table that was valued, got none: '{run}' does not hold its "
             "rows, or holds images."
