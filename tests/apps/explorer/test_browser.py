@@ -107,6 +107,10 @@ class Visit:
         self.page.wait_for_timeout(150)
         self.page.screenshot(path=SHOTS / f"{name}.png")
 
+    def leave(self) -> None:
+        """Before the server goes: an open page would go on asking it for updates."""
+        self.page.goto("about:blank")
+
     def close(self) -> None:
         self.context.close()
         assert self.problems == []
@@ -297,6 +301,7 @@ def test_suspects_are_marked_and_exported(visit, shop, browser):
         decided = [json.loads(line)["decision"] for line in kept]
         assert decided == ["wrong", "keep", "clear", "drop"]
         see.shot("decisions")
+        see.leave()
 
 
 def test_an_update_appears_as_it_comes(visit, shop):
@@ -315,6 +320,7 @@ def test_an_update_appears_as_it_comes(visit, shop):
         see.shot("history")
         see.go("/overview")
         assert "100" in see.page.locator(".card").first.inner_text()
+        see.leave()
 
 
 @pytest.mark.slow
@@ -337,6 +343,7 @@ def test_runs_of_every_kind_are_shown_in_the_dark_and_on_a_phone(visit, made, ki
             "getComputedStyle(document.documentElement).backgroundColor"
         )
         assert np.mean([int(x) for x in re.findall(r"\d+", background)]) < 60
+        see.leave()
 
 
 def test_an_error_is_shown_as_a_sentence(visit, address):
