@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format types docs reference smoke bench-tables clean
+.PHONY: help demo test test-all test-browser lint format types docs reference smoke bench-tables clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ test: $(VENV)/.dev  ## the tests, without the slow ones (which it names)
 
 test-all: $(VENV)/.dev  ## every test, the slow ones included, with more examples drawn
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n $(JOBS) -m "slow or not slow"
+
+test-browser: $(VENV)/.dev  ## the report and the explorer in headless Chromium, where there is one
+	$(BIN)/python -m pytest -n 0 -m "slow or not slow" tests/apps/report/test_browser.py tests/apps/explorer/test_browser.py
 
 lint: $(VENV)/.dev  ## style, format and the direction of imports
 	$(BIN)/ruff check .

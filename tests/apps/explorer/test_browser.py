@@ -20,6 +20,8 @@ from explored import EVIL, customers
 from hcdv import HCDV
 from hcdv.store import updating
 
+pytestmark = pytest.mark.slow  # a browser under load may answer late: make test-browser
+
 ROOT = Path(__file__).resolve().parents[3]
 SHOTS = ROOT / "screenshots"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

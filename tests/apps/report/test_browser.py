@@ -13,6 +13,8 @@ from hcdv.apps.report import scatter
 from hcdv.apps.report.facts import report_facts
 from hcdv.apps.report.page import page as page_of
 
+pytestmark = pytest.mark.slow  # a browser under load may answer late: make test-browser
+
 EVIL = '</script><img src=x onerror=alert(1)>"'
 WIDE, PHONE = {"width": 1200, "height": 900}, {"width": 390, "height": 800}
 
